@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -73,6 +73,29 @@ class Shop:
             return self.find_order(customer, order)
 
         def refund(customer: str, order: str, amount: float) -> str:
+            return self.refund(customer, order, amount)
+
+        return sopilot.guard(book, login, find_order, refund, **options)
+
+    def asynchronous_tools(
+        self, book: Path, waits: Mapping[str, asyncio.Event] | None = None, **options: Any
+    ) -> tuple[Function, ...]:
+        """``waits``: what a function waits for before it answers."""
+
+        async def pause(name: str) -> None:
+            event = (waits or {}).get(name)
+            await (event.wait() if event is not None else asyncio.sleep(0))
+
+        async def login(customer: str, password: str) -> dict[str, str]:
+            await pause("login")
+            return self.login(customer, password)
+
+        async def find_order(customer: str, order: str) -> dict[str, str]:
+            await pause("find_order")
+            return self.find_order(customer, order)
+
+        async def refund(customer: str, order: str, amount: float) -> str:
+            await pause("refund")
             return self.refund(customer, order, amount)
 
         return sopilot.guard(book, login, find_order, refund, **options)
@@ -175,24 +198,9 @@ def test_an_answer_from_before_the_act_is_read_again_and_the_guard_says_why(
 async def test_a_call_waits_while_what_it_rests_on_is_under_way(
     book: Path, shop: Shop, slow: str
 ) -> None:
-    guard = sopilot.guard(book)
     answered = asyncio.Event()
-
-    @guard
-    async def login(customer: str, password: str) -> dict[str, str]:
-        if slow == "login":
-            await answered.wait()
-        return shop.login(customer, password)
-
-    @guard
-    async def find_order(customer: str, order: str) -> dict[str, str]:
-        await answered.wait()
-        return shop.find_order(customer, order)
-
-    @guard
-    async def refund(customer: str, order: str, amount: float) -> str:
-        return shop.refund(customer, order, amount)
-
+    waits = {"find_order": answered, slow: answered}
+    login, find_order, refund = shop.asynchronous_tools(book, waits)
     async with sopilot.conversation("c-1"):
         opening = asyncio.create_task(login("anna", "sesame"))
         await asyncio.sleep(0.01)
@@ -223,66 +231,11 @@ def test_auto_makes_the_missing_reads_itself(book: Path, shop: Shop) -> None:
     assert shop.reads == 2
 
 
-def test_auto_reads_nothing_for_somebody_who_is_not_identified(book: Path, shop: Shop) -> None:
-    _, _, refund = shop.tools(book, verify="auto")
-    with sopilot.conversation("c-1"), pytest.raises(sopilot.Missing):
-        refund("anna", "o-1", 50)
-    assert shop.reads == 0
-    assert shop.paid == []
-
-
-def test_refusals_can_be_texts_for_a_model(book: Path, shop: Shop) -> None:
-    _, _, refund = shop.tools(book, refusals="text")
-    with sopilot.conversation("c-1"):
-        assert refund("anna", "o-1", 50).startswith("Not called yet: `refund` isn't proven.")
-
-
 def test_a_guarded_call_outside_of_a_conversation_is_an_error(book: Path, shop: Shop) -> None:
     _, find_order, refund = shop.tools(book)
     for call in (lambda: refund("anna", "o-1", 50), lambda: find_order("anna", "o-1")):
         with pytest.raises(sopilot.UserMistake, match="outside of a conversation"):
             call()
-
-
-def test_conversations_share_no_evidence(book: Path, shop: Shop) -> None:
-    login, find_order, refund = shop.tools(book)
-    with sopilot.conversation("anna"):
-        login("anna", "sesame")
-        find_order("anna", "o-1")
-    with sopilot.conversation("bob"), pytest.raises(sopilot.Missing):
-        refund("anna", "o-1", 50)
-    with sopilot.conversation("anna"):  # taken up again
-        refund("anna", "o-1", 50)
-    assert shop.paid == [("anna", "o-1", 50)]
-
-
-async def test_asynchronous_functions(book: Path, shop: Shop) -> None:
-    guard = sopilot.guard(book)
-
-    @guard
-    async def login(customer: str, password: str) -> dict[str, str]:
-        await asyncio.sleep(0)
-        return shop.login(customer, password)
-
-    @guard
-    async def find_order(customer: str, order: str) -> dict[str, str]:
-        return shop.find_order(customer, order)
-
-    @guard
-    async def refund(customer: str, order: str, amount: float) -> str:
-        return shop.refund(customer, order, amount)
-
-    async def serve(number: int) -> str:
-        async with sopilot.conversation(f"c-{number}"):
-            with pytest.raises(sopilot.Missing):
-                await refund(f"customer-{number}", "o-1", number)
-            await login(f"customer-{number}", "sesame")
-            await find_order(f"customer-{number}", "o-1")
-            return await refund(f"customer-{number}", "o-1", number)
-
-    answers = await asyncio.gather(*(serve(number) for number in range(1, 51)))
-    assert answers == [f"paid {number}" for number in range(1, 51)]
-    assert sorted(shop.paid) == sorted((f"customer-{n}", "o-1", n) for n in range(1, 51))
 
 
 def test_threads_share_the_functions_and_nothing_else(book: Path, shop: Shop) -> None:
@@ -302,22 +255,9 @@ def test_threads_share_the_functions_and_nothing_else(book: Path, shop: Shop) ->
 
 
 async def test_of_three_calls_at_once_one_is_carried_out(book: Path, shop: Shop) -> None:
-    guard = sopilot.guard(book, refusals="text")
     paying = asyncio.Event()
-
-    @guard
-    async def login(customer: str, password: str) -> dict[str, str]:
-        return shop.login(customer, password)
-
-    @guard
-    async def find_order(customer: str, order: str) -> dict[str, str]:
-        return shop.find_order(customer, order)
-
-    @guard
-    async def refund(customer: str, order: str, amount: float) -> str:
-        await paying.wait()
-        return shop.refund(customer, order, amount)
-
+    tools = shop.asynchronous_tools(book, {"refund": paying}, refusals="text")
+    login, find_order, refund = tools
     async with sopilot.conversation("c-1"):
         await login("anna", "sesame")
         await find_order("anna", "o-1")
@@ -381,13 +321,6 @@ def test_wrapped_functions_keep_their_signature(book: Path, shop: Shop) -> None:
     assert list(inspect.signature(refund).parameters) == ["customer", "order", "amount"]
 
 
-def test_a_function_that_the_handbook_does_not_know_is_an_error(book: Path) -> None:
-    def refnud(customer: str) -> None: ...
-
-    with pytest.raises(sopilot.UserMistake, match="refund"):
-        sopilot.guard(book, refnud)
-
-
 def test_an_approval_is_waited_for_and_bound_to_its_call(book: Path, shop: Shop) -> None:
     book.write_text(
         BOOK.replace("confirm: false}", "confirm: false, approval: {roles: [boss]}}"), "utf-8"
@@ -409,67 +342,25 @@ def test_an_approval_is_waited_for_and_bound_to_its_call(book: Path, shop: Shop)
     assert shop.paid == [("anna", "o-1", 50)]
 
 
-async def test_evidence_that_changes_while_the_user_is_asked_counts(book: Path, shop: Shop) -> None:
-    """Between decision and dispatch the order is lost: the user's yes doesn't help."""
-    book.write_text(BOOK.replace("confirm: false}", 'confirm: "Pay {amount} back?"}'), "utf-8")
-    guard = sopilot.guard(book, refusals="text")
-
-    @guard
-    async def login(customer: str, password: str) -> dict[str, str]:
-        return shop.login(customer, password)
-
-    @guard
-    async def find_order(customer: str, order: str) -> dict[str, str]:
-        return shop.find_order(customer, order)
-
-    @guard
-    async def refund(customer: str, order: str, amount: float) -> str:
-        return shop.refund(customer, order, amount)
-
-    async def ask(question: str) -> str:
-        shop.states["o-1"] = "lost"
-        await find_order("anna", "o-1")
-        return "yes"
-
-    async with sopilot.conversation("c-1", user=ask):
-        await login("anna", "sesame")
-        await find_order("anna", "o-1")
-        answer = await refund("anna", "o-1", 50)
-    assert answer.startswith("Refused")
-    assert shop.paid == []
-
-
 async def test_fifty_conversations_at_once_in_one_process_are_not_mixed(
     book: Path, shop: Shop
 ) -> None:
     """Half of the customers log in themselves; the others rely on somebody else's login."""
-    guard = sopilot.guard(book, refusals="text")
+    login, find_order, refund = shop.asynchronous_tools(book, refusals="text")
 
-    @guard
-    async def login(customer: str, password: str) -> dict[str, str]:
-        return shop.login(customer, password)
-
-    @guard
-    async def find_order(customer: str, order: str) -> dict[str, str]:
-        await asyncio.sleep(0)
-        return shop.find_order(customer, order)
-
-    @guard
-    async def refund(customer: str, order: str, amount: float) -> str:
-        await asyncio.sleep(0)
-        return shop.refund(customer, order, amount)
-
-    async def serve(number: int) -> None:
+    async def serve(number: int) -> str:
         async with sopilot.conversation(f"c-{number}"):
             if number % 2:
                 await login(f"customer-{number}", "sesame")
             await find_order(f"customer-{number}", "o-1")
-            await refund(f"customer-{number}", "o-1", number)
+            answer: str = await refund(f"customer-{number}", "o-1", number)
+            return answer
 
-    await asyncio.gather(*(serve(number) for number in range(50)))
-    assert sorted(shop.paid) == sorted(
-        (f"customer-{number}", "o-1", number) for number in range(1, 50, 2)
-    )
+    answers = await asyncio.gather(*(serve(number) for number in range(50)))
+    odd = range(1, 50, 2)
+    assert answers[1::2] == [f"paid {number}" for number in odd]
+    assert all(answer.startswith("Not called yet: ") for answer in answers[::2])
+    assert sorted(shop.paid) == sorted((f"customer-{number}", "o-1", number) for number in odd)
 
 
 def test_a_call_that_only_adds_a_value_is_another_attempt(book: Path) -> None:
@@ -590,8 +481,12 @@ def test_a_coroutine_of_a_plain_function_is_not_run_after_its_proof(book: Path, 
 def test_a_function_that_does_not_fit_is_an_error_at_once(book: Path, shop: Shop) -> None:
     def refund(customer: str, parcel: str, amount: float) -> None: ...
 
+    def refnud(customer: str) -> None: ...
+
     with pytest.raises(sopilot.UserMistake, match="tool-signature"):
         sopilot.guard(book, refund)
+    with pytest.raises(sopilot.UserMistake, match="`refund`"):
+        sopilot.guard(book, refnud)
     with pytest.raises(sopilot.UserMistake, match="unnamed-function"):
         sopilot.guard(book, functools.partial(shop.refund, "anna"))
 
