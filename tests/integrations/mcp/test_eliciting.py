@@ -32,7 +32,12 @@ from sopilot.tasks.task import Simulation
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 
-YES = types.ElicitResult(action="accept", content={"answer": "yes"})
+
+def accepted(text: str) -> types.ElicitResult:
+    return types.ElicitResult(action="accept", content={"answer": text})
+
+
+YES = accepted("yes")
 QUESTION = 'Cancels R1. The refund takes 5 to 7 days.\ncancel (reservation_id: "R1")\nyes / no?'
 CONFIRM = ("confirm_with_user", {"action": "cancel", "reservation_id": "R1"})
 SCHEMAS = [
@@ -119,7 +124,7 @@ async def test_a_client_of_a_process_is_asked(mode: Any, tmp_path: Path) -> None
     book.write_text(ASKING)
     program, *arguments = sopilot_command("serve", str(book), "--store", f"sqlite:{tmp_path}/s.db")
     process = stdio_client(StdioServerParameters(command=program, args=arguments))
-    user = User(types.ElicitResult(action="accept", content={"answer": "no"}))
+    user = User(accepted("no"))
     async with Client(process, elicitation_callback=user, mode=mode) as client:
         start = {"operation": "start", "goal": "pay", "arguments": {"user": "ann"}}
         await client.call_tool("pg_program_step", start)
@@ -128,26 +133,26 @@ async def test_a_client_of_a_process_is_asked(mode: Any, tmp_path: Path) -> None
     assert '"said":"no"' in texts(result)[0]
 
 
-@pytest.mark.parametrize("text", ["Yes, R2 please.", "ok is this from savings", "Why?"])
-async def test_a_client_that_offers_more_than_yes_and_no_is_asked_again(text: str) -> None:
-    tools, user = Described(), User(types.ElicitResult(action="accept", content={"answer": text}))
-    server = airline(tools)
-    async with Client(server.protocol, elicitation_callback=user) as client:
-        await cancel_booking(client)
-    await server.close()
-    assert tools.made("cancel") == []
-    assert len(user.questions) == 3
-
-
-async def test_a_user_who_declines_was_asked_and_nothing_is_done() -> None:
-    tools, user = Described(), User(types.ElicitResult(action="decline"))
+@pytest.mark.parametrize(
+    ("answer", "asked", "said"),
+    [
+        # A client that offers more than yes and no is asked again.
+        *((accepted(text), 3, "") for text in ("Yes, R2 please.", "ok is this from savings")),
+        (types.ElicitResult(action="decline"), 1, "the user did not answer"),
+    ],
+)
+async def test_a_user_who_does_not_say_yes_has_cancelled_nothing(
+    answer: types.ElicitResult, asked: int, said: str
+) -> None:
+    tools, user = Described(), User(answer)
     server = airline(tools)
     async with Client(server.protocol, elicitation_callback=user) as client:
         answers = await cancel_booking(client)
     await server.close()
     assert tools.made("cancel") == []
-    assert user.questions == [QUESTION]
-    assert "the user did not answer" in answers[-2]
+    assert user.questions[0] == QUESTION
+    assert len(user.questions) == asked
+    assert said in answers[-2]
 
 
 @pytest.mark.parametrize("stateless", [False, True])

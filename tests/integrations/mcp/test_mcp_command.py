@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pytest
 
@@ -70,23 +71,23 @@ def test_misuse_is_named(arguments: tuple[str, ...], said: str, tmp_path: Path) 
     assert said in refused(*arguments, *store)
 
 
-def test_tokens_come_from_a_file_that_others_cannot_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("tokens", "mode", "said"),
+    [
+        (f"anna {'a' * 32}\n", 0o644, "others can read"),
+        (f"anna {'a' * 32}\nanna {'c' * 32}\n", 0o600, "`anna` has two tokens"),
+        # Whoever holds it would be let in as one of the two, to sessions of the other's.
+        (f"anna {'a' * 32}\nben {'a' * 32}\n", 0o600, "`ben` has another name's token"),
+        ("anna\n", 0o600, "`NAME TOKEN`"),
+    ],
+)
+def test_tokens_come_from_a_file_that_others_cannot_read(
+    tokens: str, mode: int, said: str, tmp_path: Path
+) -> None:
     path = tmp_path / "tokens"
-    path.write_text("anna " + "a" * 32 + "\n")
-    os.chmod(path, 0o644)
-    assert "others can read" in refused("bank", "--http", "127.0.0.1:1", "--token-file", str(path))
-    os.chmod(path, 0o600)
-    path.write_text(f"anna {'a' * 32}\nben {'b' * 32}\nanna {'c' * 32}\n")
-    assert "`anna` has two tokens" in refused(
-        "bank", "--http", "127.0.0.1:1", "--token-file", str(path)
-    )
-    # Whoever holds it would be let in as one of the two, to sessions of the other's.
-    path.write_text(f"anna {'a' * 32}\nben {'a' * 32}\n")
-    assert "`ben` has another name's token" in refused(
-        "bank", "--http", "127.0.0.1:1", "--token-file", str(path)
-    )
-    path.write_text("anna\n")
-    assert "`NAME TOKEN`" in refused("bank", "--http", "127.0.0.1:1", "--token-file", str(path))
+    path.write_text(tokens)
+    path.chmod(mode)
+    assert said in refused("bank", "--http", "127.0.0.1:1", "--token-file", str(path))
 
 
 def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path: Path) -> None:
@@ -101,42 +102,32 @@ def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path:
     assert "has no machine that could guard" in said
 
 
-def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
-    """Although a thread waits for the client's next line."""
-    command = [sys.executable, "-m", "sopilot.cli.main", "serve", "bank"]
-    environment = {**os.environ, "SOPILOT_HOME": str(tmp_path)}
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[Any]:
+    command = [sys.executable, "-m", "sopilot.cli.main", "serve", "bank", *options]
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "SOPILOT_HOME": str(folder)}
     with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
-    ) as running:
-        assert running.stdin is not None
-        assert running.stdout is not None
+        command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment
+    ) as process:
+        yield process
+
+
+async def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
+    """Although a thread waits for the client's next line."""
+    with started(tmp_path) as running:
         for messages in ([HELLO], [READY, START]):
             send(running.stdin, *messages)
             assert b"result" in running.stdout.readline()
         running.send_signal(signal.SIGINT)
         assert running.wait(timeout=60) == 130
-
-    async def leases() -> list[str]:
-        store = SQLiteStore(tmp_path / "sessions.db")
-        found = [record.owner for record in await store.sessions()]
-        await store.close()
-        return found
-
-    assert asyncio.run(leases()) == [""]
+    store = SQLiteStore(tmp_path / "sessions.db")
+    assert [record.owner for record in await store.sessions()] == [""]
+    await store.close()
 
 
 def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "sopilot.cli.main", "serve", "bank"]
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
-    ) as running:
-        assert running.stdin is not None
-        assert running.stdout is not None
-        assert running.stderr is not None
+    with started(tmp_path) as running:
         send(running.stdin, HELLO)
         running.stdout.readline()
         running.stdout.close()
@@ -149,15 +140,10 @@ def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
 def test_a_port_in_use_is_misuse_and_nothing_is_announced(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        done = subprocess.run(
-            [sys.executable, "-m", "sopilot.cli.main", "serve", "bank", "--http", address],
-            env={**os.environ, "SOPILOT_HOME": str(tmp_path)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-        )
-    assert done.returncode == 2
-    assert "no-listening" in done.stderr
-    assert f"`{address}` cannot be listened on" in done.stderr
-    assert "serving" not in done.stderr
-    assert "Traceback" not in done.stderr
+        with started(tmp_path, "--http", address) as ended:
+            said = ended.communicate(timeout=60)[1].decode()
+    assert ended.returncode == 2
+    assert "no-listening" in said
+    assert f"`{address}` cannot be listened on" in said
+    assert "serving" not in said
+    assert "Traceback" not in said

