@@ -14,8 +14,8 @@ import pytest
 from counter_sessions import opened
 
 from counter_desk import walk
-from sopilot.messages.errors import TraceBroken, TraceError, UserMistake
-from sopilot.records.loading import export_trace, replay_trace
+from sopilot.messages.errors import TraceError, UserMistake
+from sopilot.records.loading import export_trace
 from sopilot.records.store import Settings
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import Head, genesis, head, seal_all, verify_chain
@@ -297,22 +297,6 @@ def test_every_trusted_key_has_signed_the_last_event() -> None:
     cut = replace(TRACE, events=TRACE.events[:5])
     assert codes(replace(cut, signatures=(EARLY,)), keys=mine) == []
     assert codes(replace(cut, signatures=(EARLY, WHOLE)), keys=mine) == ["truncated"]
-
-
-def test_a_trace_replays_as_it_is_or_not_at_all() -> None:
-    result = replay_trace(TRACE)
-    assert result.configuration.processes["p1"].status == "completed"
-    digest = TRACE.programs["rename"]
-    texts = {name: text for name, text in TRACE.program_texts.items() if name != digest}
-    with pytest.raises(TraceError, match="the program of `rename` did not come along"):
-        replay_trace(replace(TRACE, program_texts=texts))
-    with pytest.raises(TraceBroken) as broken:
-        replay_trace(replace(TRACE, events=(*TRACE.events[:2], *TRACE.events[3:])))
-    assert broken.value.index == 2
-    odd = resealed(TRACE, lambda event: event._replace(kind="complete", payload={}), at=1)
-    with pytest.raises(TraceError) as refused:
-        replay_trace(odd)
-    assert refused.value.index == 1
 
 
 # --- keys -----------------------------------------------------------------------------

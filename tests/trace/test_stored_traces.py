@@ -6,25 +6,39 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.records.loading import replay_trace
-from sopilot.trace.files import read_trace, verify_trace, write_trace
+from sopilot.records.loading import Loaded, load
+from sopilot.records.store import Batch, NewSession
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.chain import Head, genesis
+from sopilot.trace.files import TraceFile, read_trace, verify_trace, write_trace
 
 STORED = sorted(Path(__file__).parent.glob("v*/*.jsonl"))
 
 
+async def loaded(trace: TraceFile) -> Loaded:
+    """The session, loaded from a store that holds what is in the file."""
+    store, start = MemoryStore(), Head(trace.session_id, -1, genesis(trace.session_id))
+    opening = trace.events[0].event.payload["details"]
+    metadata = {**opening, "programs": trace.programs, "salt": trace.salt}
+    first = Batch(start, trace.events, trace.payloads)
+    session = NewSession(trace.session_id, metadata, trace.program_texts, first)
+    await store.create(session, owner="", now=0.0, lease_seconds=0.0)
+    return await load(store, trace.session_id)
+
+
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_stored_trace_still_reads_verifies_and_replays(path: Path) -> None:
+async def test_a_stored_trace_still_reads_verifies_and_replays(path: Path) -> None:
     text = path.read_bytes().decode()
     trace = read_trace(text)
     assert verify_trace(trace) == []
     assert len(trace.signatures) == 1
     assert write_trace(trace) == text
-    replay_trace(trace)
+    await loaded(trace)
 
 
-def test_version_1_ends_where_it_ended() -> None:
+async def test_version_1_ends_where_it_ended() -> None:
     path = Path(__file__).parent / "v1" / "counter.jsonl"
-    recovered = replay_trace(read_trace(path.read_bytes().decode()))
+    recovered = await loaded(read_trace(path.read_bytes().decode()))
     ended = {
         process.id: (process.goal, str(process.status), process.ending or process.frames[-1].place)
         for process in recovered.configuration.processes.values()

@@ -6,10 +6,10 @@ The register is made anew from the traces here, and queried.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 from sopilot.machine.approvals import CallLedger, HeldState
-from sopilot.machine.layout import Limits
+from sopilot.machine.machine import Machine
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.replay import program_changes, replay, whole_events
 from sopilot.machine.secrets import SecretPlaces
@@ -28,22 +28,25 @@ from sopilot.records.deviations import DEVIATIONS, findings_of, fold_deviations
 from sopilot.records.journal import folded
 from sopilot.records.selection import Condition, Selected, Wanted, select
 from sopilot.records.store import SessionRecord, Settings, Store, read_session, settings_from_json
-from sopilot.trace.chain import Head, SealedEvent, head, verify_chain
+from sopilot.trace.chain import Head, SealedEvent, verify_chain
 from sopilot.trace.events import ABOUT, OPENED, Event
 from sopilot.trace.files import TraceFile
 from sopilot.trace.redaction import SecretTexts, holds_secret, is_reference, reference
 from sopilot.values.json import JSON
 from sopilot.values.text import counted
 
-_Hashes = Mapping[str, str]
-"""Goal → hash of its program."""
-
 
 @dataclass(frozen=True, slots=True)
-class Recovered:
+class Loaded:
     """``first`` and ``changes`` are the programs from the beginning, and those that a session went
     over to, by event; ``programs`` the last of them."""
 
+    record: SessionRecord
+    settings: Settings
+    salt: bytes
+    events: list[SealedEvent]
+    whole: list[Event]
+    """The same with every value in its place."""
     configuration: Configuration
     ledger: CallLedger
     register: Register
@@ -52,70 +55,13 @@ class Recovered:
     changes: dict[int, ProgramSet]
 
 
-def recover(
-    session_id: str,
-    events: Sequence[SealedEvent],
-    whole: Sequence[Event],
-    hashes: _Hashes,
-    sets: Mapping[frozenset[tuple[str, str]], ProgramSet],
-    *,
-    head: Head,
-    limits: Limits,
-    replaying: bool = True,
-) -> Recovered:
-    """``whole`` are the events with every value in its place; ``sets`` the programs, by the pairs
-    of their hashes. Raise ``TraceBroken`` for a broken chain, ``TraceError`` where the events are
-    not what the programs make. Without ``replaying``, which needs the contents, only the chain is
-    verified and the register made."""
-    broken = verify_chain(events, session_id=session_id, head=head)
-    if broken is not None:
-        raise TraceBroken(session_id, broken)
-    current = first = sets[frozenset(hashes.items())]
-    changes = {index: sets[frozenset(named.items())] for index, named in program_changes(whole)}
-    configuration, register, begin = Configuration(), Register(first.changing), 0
-    for index in (*changes, len(events)):
-        if replaying:
-            configuration = _replay(current, limits, configuration, whole[begin:index], begin)
-        for event, sealed in zip(whole[begin:index], events[begin:index], strict=True):
-            register.fold(event, sealed.event)
-        begin, current = index, changes.get(index, current)
-        register.changing = current.changing
-    ledger = CallLedger()
-    for event in whole if replaying else ():
-        ledger.fold(event)
-    return Recovered(configuration, ledger, register, current, first, changes)
-
-
-def _replay(
-    programs: ProgramSet,
-    limits: Limits,
-    configuration: Configuration,
-    events: Sequence[Event],
-    offset: int,
-) -> Configuration:
-    try:
-        return replay(programs.machine(limits), events, begin=configuration)
-    except TraceError as problem:
-        if problem.index is None or not offset:
-            raise
-        raise TraceError(str(problem.__cause__ or problem), problem.index + offset) from problem
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded(Recovered):
-    record: SessionRecord
-    settings: Settings
-    salt: bytes
-    events: list[SealedEvent]
-    whole: list[Event]
-    """The same with every value in its place."""
-
-
 async def load(
     store: Store, session_id: str, *, known: Collection[ProgramSet] = (), even_erased: bool = False
 ) -> Loaded:
     """``known`` are programs that need not be read. ``even_erased`` also loads a session whose
-    contents were erased, or are under a key that isn't here, without replaying it."""
+    contents were erased, or are under a key that isn't here, without replaying it: only the chain
+    is verified and the register made. Raise ``TraceBroken`` for a broken chain, ``TraceError``
+    where the events are not what the programs make."""
     record, events = await read_session(store, session_id)
     if record.is_pruned:
         raise Pruned(session_id)
@@ -144,18 +90,42 @@ async def loaded(
     hashes = stored_hashes(record)
     whole = whole_events(events, payloads)
     _check_header(record, whole)
-    sets: dict[frozenset[tuple[str, str]], ProgramSet] = {}
-    for item in (hashes, *(changed for _, changed in program_changes(whole))):
-        key = frozenset(item.items())
-        if key not in sets:
-            sets[key] = await _program_set(store, item, known)
-    recovered = recover(
-        record.id, events, whole, hashes, sets,
-        head=record.head, limits=settings.limits,
-        replaying=not (record.is_locked or record.is_erased),
+    current = first = await _program_set(store, hashes, known)
+    changes: dict[int, ProgramSet] = {}
+    for index, changed in program_changes(whole):
+        every = (*known, first, *changes.values())
+        changes[index] = await _program_set(store, changed, every)
+    broken = verify_chain(events, session_id=record.id, head=record.head)
+    if broken is not None:
+        raise TraceBroken(record.id, broken)
+    has_contents = not (record.is_locked or record.is_erased)
+    configuration, register, begin = Configuration(), Register(first.changing), 0
+    for index in (*changes, len(events)):
+        if has_contents:
+            machine = current.machine(settings.limits)
+            configuration = _replay(machine, configuration, whole[begin:index], begin)
+        for event, sealed in zip(whole[begin:index], events[begin:index], strict=True):
+            register.fold(event, sealed.event)
+        begin, current = index, changes.get(index, current)
+        register.changing = current.changing
+    ledger = CallLedger()
+    for event in whole if has_contents else ():
+        ledger.fold(event)
+    return Loaded(
+        record, settings, salt, events, whole, configuration, ledger, register, current, first,
+        changes,
     )  # fmt: skip
-    values = {item.name: getattr(recovered, item.name) for item in fields(recovered)}
-    return Loaded(**values, record=record, settings=settings, salt=salt, events=events, whole=whole)
+
+
+def _replay(
+    machine: Machine, configuration: Configuration, events: Sequence[Event], offset: int
+) -> Configuration:
+    try:
+        return replay(machine, events, begin=configuration)
+    except TraceError as problem:
+        if problem.index is None or not offset:
+            raise
+        raise TraceError(str(problem.__cause__ or problem), problem.index + offset) from problem
 
 
 def stored_hashes(record: SessionRecord) -> dict[str, str]:
@@ -322,22 +292,6 @@ def _references(payload: JSON, names: frozenset[str]) -> list[Mapping[str, JSON]
         for item in payload:
             result += _references(item, names)
     return result
-
-
-def replay_trace(trace: TraceFile) -> Recovered:
-    """Where the run stood at the end of the file. Raise as ``recover`` does, and ``TraceError``
-    where a program did not come along."""
-    whole = whole_events(trace.events, trace.payloads)
-    sets = {}
-    for hashes in (trace.programs, *(changed for _, changed in program_changes(whole))):
-        for goal, digest in hashes.items():
-            if digest not in trace.program_texts:
-                raise TraceError(f"the program of `{goal}` did not come along")
-        sets[frozenset(hashes.items())] = ProgramSet.from_texts(hashes, trace.program_texts)
-    end = head(trace.session_id, trace.events)
-    return recover(
-        trace.session_id, trace.events, whole, trace.programs, sets, head=end, limits=Limits()
-    )
 
 
 class Traces:
