@@ -13,17 +13,13 @@ import pytest
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from sopilot.messages.errors import RunEnded, TraceError
 from sopilot.records.log import SealFile, TreeHead, prove, read_seals, seal_head
-from sopilot.records.privacy import change_policy
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import (
     Verified,
     seal_store,
     sealed_lines,
-    verified_json,
-    verified_lines,
     verify_store,
 )
-from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.seals import post_seal, read_sealed, seal_and_send
@@ -34,21 +30,19 @@ KEY, CLOCK = generate_key(), HandClock()
 Forge = Callable[[SQLiteStore, sqlite3.Connection, str], Awaitable[None]]
 
 
-async def acted(store: SQLiteStore, *, private: bool = False) -> str:
+async def acted(store: SQLiteStore) -> str:
     """A session with an action in the register."""
-    session = await open_session(
-        store, COUNTER, tools=CountingTools(), clock=CLOCK, settings=Settings(private=private)
-    )
+    session = await open_session(store, COUNTER, tools=CountingTools(), clock=CLOCK)
     await session.user_said("I am Anna.")
     await walk(session, "rename")
     await session.release()
     return session.id
 
 
-def found_after(forge: Forge, folder: Path, *, private: bool = False) -> tuple[Verified, str]:
+def found_after(forge: Forge, folder: Path) -> tuple[Verified, str]:
     async def case() -> tuple[Verified, str]:
         store = SQLiteStore(folder / "s.db")
-        session_id = await acted(store, private=private)
+        session_id = await acted(store)
         await acted(store)
         seal = (await seal_store(store, KEY, at=CLOCK.now())).seal
         with sqlite3.connect(folder / "s.db") as db:
@@ -59,34 +53,6 @@ def found_after(forge: Forge, folder: Path, *, private: bool = False) -> tuple[V
         return found, session_id
 
     return asyncio.run(case())
-
-
-async def forged_pruning(store: SQLiteStore, session_id: str, *, seq: int, digest: str) -> None:
-    said = {"sessions": {session_id: [seq, digest]}, "why": "a year"}
-    await change_policy(store, "pruned", said, who=None, clock=CLOCK)
-    record = await store.record(session_id)
-    await store.prune({session_id: record.metadata_when_pruned(1.0)})
-
-
-async def pruned_where_it_was(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
-    head = (await store.record(session_id)).head
-    await forged_pruning(store, session_id, seq=head.seq, digest=head.hash)
-
-
-async def pruned_further_on(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
-    """Behind a head that nobody sealed the rows of the register could be any."""
-    head = (await store.record(session_id)).head
-    db.execute("UPDATE heads SET seq = seq + 1, hash = ? WHERE hash = ?", ("ab" * 32, head.hash))
-    db.execute("UPDATE actions SET arguments = '{\"amount\":1}' WHERE session = 1")
-    db.commit()
-    await forged_pruning(store, session_id, seq=head.seq + 1, digest="ab" * 32)
-
-
-async def looks_locked(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
-    record = await store.record(session_id)
-    text = json.dumps({**record.metadata, "locked": "eA=="})
-    db.execute("UPDATE sessions SET metadata = ? WHERE id = ?", (text, session_id))
-    db.execute("DELETE FROM payloads")
 
 
 async def rows_without_a_head(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
@@ -131,9 +97,6 @@ async def ended_otherwise(store: SQLiteStore, db: sqlite3.Connection, session_id
 @pytest.mark.parametrize(
     ("forge", "code", "named"),
     [
-        (pruned_where_it_was, "pruned-since", True),
-        (pruned_further_on, "pruned-since", True),
-        (looks_locked, "erased-session", True),
         (rows_without_a_head, "inserted-session", False),
         (rows_of_nobody, "inserted-session", False),
         (in_it_twice, "inserted-session", True),
@@ -145,27 +108,12 @@ async def ended_otherwise(store: SQLiteStore, db: sqlite3.Connection, session_id
 def test_what_the_key_did_not_seal_is_named(
     forge: Forge, code: str, named: bool, tmp_path: Path
 ) -> None:
-    found, session_id = found_after(forge, tmp_path, private=forge is looks_locked)
+    found, session_id = found_after(forge, tmp_path)
     assert code in {gap.code for gap in found.gaps}
     assert len(found.gaps) == 1 or forge is in_it_twice
     assert not named or session_id in {gap.session_id for gap in found.gaps}
     if forge is rows_without_a_head:
         assert found.gaps[0].session_id == "f00d"
-
-
-def test_contents_erased_since_the_seal_are_named(tmp_path: Path) -> None:
-    """Who writes into the journal that they were erased needs no key."""
-
-    async def erased(store: SQLiteStore, db: sqlite3.Connection, session_id: str) -> None:
-        said = {"sessions": [session_id], "why": "asked for"}
-        await change_policy(store, "erased", said, who=None, clock=CLOCK)
-        record = await store.record(session_id)
-        await store.erase({session_id: record.metadata_when_erased(1.0)})
-
-    found, session_id = found_after(erased, tmp_path, private=True)
-    assert found.complete
-    assert verified_json(found, False)["erased_since"] == [session_id]
-    assert any(session_id in line for line in verified_lines(found, False))
 
 
 async def test_a_pruning_is_covered_by_the_next_seal_which_says_so(tmp_path: Path) -> None:
@@ -219,18 +167,6 @@ async def test_nothing_is_sealed_over_a_gap_where_the_stores_own_seals_are_gone(
     assert [(gap.code, gap.session_id) for gap in found.gaps] == [("rewritten-session", session_id)]
     assert len((await read_sealed(heads)).heads) == 1
     await store.close()
-
-
-async def test_a_seal_in_the_store_that_somebody_else_signed_is_nobodys_word() -> None:
-    store, other = MemoryStore(), generate_key()
-    session = await open_session(store, {}, clock=CLOCK)
-    await session.release()
-    own = (await seal_store(store, KEY, at=1.0)).seal
-    await store.records.add_seal(seal_head(other, own.head))
-    with pytest.raises(RunEnded, match="another key"):
-        await seal_store(store, KEY, at=2.0)
-    await seal_store(store, KEY, at=2.0, earlier_keys=[other.public])
-    await seal_store(store, KEY, at=3.0)
 
 
 @pytest.mark.parametrize(

@@ -16,16 +16,13 @@ from sopilot.protocols import SystemClock
 from sopilot.records.log import Entry, SealFile
 from sopilot.records.privacy import (
     change_policy,
-    erase_wanted,
     fold_policy,
     load_policy,
     sessions_with,
 )
 from sopilot.records.sealing import seal_store, verify_store
-from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
-from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
 
 CLOCK = SystemClock()
@@ -320,26 +317,3 @@ async def test_a_hold_whose_words_are_gone_is_missed() -> None:
         await load_policy(store)
     gaps = (await verify_store(store, seals, [key.public])).gaps
     assert [gap.code for gap in gaps] == ["unreadable-session"]
-
-
-async def test_contents_that_nobody_erased_on_record_are_missed(tmp_path: Path) -> None:
-    key, store, ids = generate_key(), SQLiteStore(tmp_path / "s.db"), []
-
-    async def gaps() -> list[str]:
-        sealing = await seal_store(store, key, at=2.0)
-        found = await verify_store(store, SealFile((sealing.seal,)), [key.public])
-        return [gap.code for gap in found.gaps]
-
-    for _ in range(2):
-        session = await open_session(store, {}, settings=Settings(private=True))
-        await session.user_said("I am Anna.")
-        await session.release()
-        ids.append(session.id)
-    assert await gaps() == []
-    await erase_wanted(
-        store, subjects=(), session_ids=[ids[0]], due=False, why="asked for", who=None, clock=CLOCK
-    )
-    assert await gaps() == []
-    await store.erase({ids[1]: {**(await store.record(ids[1])).metadata, "erased": 1.0}})
-    assert await gaps() == ["erased-session"]
-    await store.close()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from runtime_role import runtime_dsn
 from store_parts import OpenDurable, StoreFactory
 
 from postgres_here import PostgresHere, postgres_here
+from sopilot.records.store import Store
 from sopilot.stores.encrypted import KeyFolder, encrypted
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
@@ -46,26 +48,46 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("open_store", kinds, indirect=True)
 
 
+Opened = Callable[[Store], Store]
+
+
 @pytest.fixture
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> StoreFactory:
+def opened() -> Iterator[Opened]:
+    """Close the stores that go through it when the test is over."""
+    stores: list[Store] = []
+
+    def note(store: Store) -> Store:
+        stores.append(store)
+        return store
+
+    async def close() -> None:
+        for store in stores:
+            await store.close()
+
+    yield note
+    asyncio.run(close())
+
+
+@pytest.fixture
+def open_store(request: pytest.FixtureRequest, tmp_path: Path, opened: Opened) -> StoreFactory:
     if request.param == "memory":
         store = MemoryStore()
         return lambda: store
     if request.param == "sqlite":
-        return lambda: SQLiteStore(tmp_path / "sessions.db")
+        return lambda: opened(SQLiteStore(tmp_path / "sessions.db"))
     if request.param == "encrypted":
         keys = KeyFolder(tmp_path / "keys")
-        return lambda: encrypted(SQLiteStore(tmp_path / "sessions.db"), keys)
+        return lambda: opened(encrypted(SQLiteStore(tmp_path / "sessions.db"), keys))
     server: PostgresHere = request.getfixturevalue("postgres")
     schema = f"conformance_{next(_numbers)}"
     dsn = runtime_dsn(server, schema) if request.param == "postgres-runtime" else server.dsn
-    return lambda: PostgresStore(dsn, schema=schema)
+    return lambda: opened(PostgresStore(dsn, schema=schema))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def open_durable(request: pytest.FixtureRequest, tmp_path: Path) -> OpenDurable:
+def open_durable(request: pytest.FixtureRequest, tmp_path: Path, opened: Opened) -> OpenDurable:
     if request.param == "sqlite":
-        return lambda name="": SQLiteStore(tmp_path / f"sessions{name}.db")
+        return lambda name="": opened(SQLiteStore(tmp_path / f"sessions{name}.db"))
     server: PostgresHere = request.getfixturevalue("postgres")
     schema = f"durable_{next(_numbers)}"
-    return lambda name="": PostgresStore(server.dsn, schema=f"{schema}{name}")
+    return lambda name="": opened(PostgresStore(server.dsn, schema=f"{schema}{name}"))

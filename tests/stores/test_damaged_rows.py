@@ -36,4 +36,3 @@ async def test_a_damaged_row_is_listed_as_damaged(
         await store.record("b")
     found = [(one.id, one.summary["status"]) for one in await store.unresolved(now=1000.0)]
     assert found == [("c", "running"), ("b", "damaged"), ("a", "running")]
-    await store.close()

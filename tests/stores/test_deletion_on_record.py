@@ -103,4 +103,3 @@ async def test_a_deletion_that_fails_is_not_recorded(open_durable: OpenDurable) 
                 " FOR EACH ROW EXECUTE FUNCTION public.kept()"
             )
     await try_to_delete(store, clock)
-    await store.close()

@@ -59,7 +59,6 @@ async def test_what_is_left_verifies_and_names_nobody(open_store: StoreFactory) 
     after = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
     assert after == before
     assert (await verify_store(store, seals, [key.public])).gaps == []
-    await store.close()
 
 
 async def test_writers_of_a_journal_take_turns(open_store: StoreFactory) -> None:
@@ -70,4 +69,3 @@ async def test_writers_of_a_journal_take_turns(open_store: StoreFactory) -> None
     assert {one.details["n"] for one in found} == set(range(8))
     assert await store.sessions() == []
     assert await store.records.count_sessions() == 0
-    await store.close()

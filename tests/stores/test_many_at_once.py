@@ -67,7 +67,6 @@ async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory
     assert {one.seq for one in log} == {-1}
     assert await store.records.count_actions() == 3 * MANY
     assert await store.program("ab") == "text"
-    await store.close()
 
 
 ODD = ['a "quoted" one', "back\\slash", "{braces, commas}", "NULL", "", " spaces ", "é 字", "'"]
@@ -100,7 +99,6 @@ async def test_odd_texts_come_back_as_they_were_written_together(open_store: Sto
     assert {(row.call, row.rest, row.expires_at) for row in rows} == {
         (odd, odd, at) for odd, at in zip(ODD, (None, 2.5) * 4, strict=True)
     }
-    await store.close()
 
 
 async def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:
@@ -128,7 +126,6 @@ async def test_leases_that_many_want_at_once_are_each_ones_own(open_store: Store
     await asyncio.gather(*(store.release(one) for one in [*leases, held[16], held[19]]))
     owners = {one: (await store.record(one)).owner for one in names}
     assert {name for name, owner in owners.items() if owner} == {"s15", "s18"}
-    await store.close()
 
 
 async def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
@@ -141,6 +138,7 @@ async def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) ->
     assert [type(one) for one in made] == [Lease] * 12 + [SessionExists]
     leases = [one for one in made if isinstance(one, Lease)]
     leases[5] = leases[5]._replace(token=7)
+    leases[6] = leases[6]._replace(session_id="gone")
 
     def batch(number: int) -> Batch:
         begun = new[number].first
@@ -151,11 +149,10 @@ async def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) ->
         *(store.append(lease, batch(at), **LEASE) for at, lease in enumerate(leases)),
         return_exceptions=True,
     )
-    wanted = {5: LeaseLost, 8: Conflict}
+    wanted = {5: LeaseLost, 6: UnknownSession, 8: Conflict}
     assert [type(one) for one in found] == [wanted.get(at, Lease) for at in range(12)]
     lengths = [len(await store.events(name)) for name in names]
     assert lengths == [1 if at in wanted else 2 for at in range(12)]
-    await store.close()
 
 
 async def test_writes_share_a_batch_while_enough_are_in_flight() -> None:

@@ -19,7 +19,7 @@ from postgres_here import PostgresHere
 from sopilot.messages.errors import StoreCorrupt, StoreUnavailable, UnknownSession, UserMistake
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Batch, Lease, NewSession
+from sopilot.records.store import Batch, NewSession
 from sopilot.session.opening import open_session
 from sopilot.stores.postgres import PostgresStore
 
@@ -143,27 +143,6 @@ async def test_what_one_writes_too_long_is_nobody_elses_matter(postgres: Postgre
     assert "PostgreSQL refused: index row" in ended.pop(7)
     assert set(ended) == {"written"}
     await store.close()
-
-
-def test_a_session_that_was_deleted_under_its_owner_is_nobody_elses_matter(
-    postgres: PostgresHere,
-) -> None:
-    async def case(name: str) -> None:
-        store = PostgresStore(postgres.dsn, schema=name)
-        names = [f"s{number}" for number in range(40)]
-        leases = [await store.create(NewSession(n, {}, {}), owner=n, **LEASE) for n in names]
-        run(postgres.dsn, f"DELETE FROM {name}.sessions WHERE id = 's7'")
-
-        async def one(lease: Lease) -> Lease:
-            head = start_of(lease.session_id)
-            return await store.append(lease, Batch(head, events(head, 1), {}, {}), **LEASE)
-
-        ended = await asyncio.gather(*map(one, leases), return_exceptions=True)
-        assert isinstance(ended.pop(7), UnknownSession)
-        assert set(map(type, ended)) == {Lease}
-        await store.close()
-
-    asyncio.run(case(schema()))
 
 
 def test_a_call_with_an_endless_id_is_made_once(postgres: PostgresHere) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from pathlib import Path
 
 import pytest
 from store_parts import StoreFactory
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk, wander
-from sopilot.messages.errors import StoreUnavailable
 from sopilot.records.actions import ActionEntry
 from sopilot.records.loading import Traces, rebuild_register, register
 from sopilot.records.selection import Wanted, read_condition
@@ -65,7 +63,6 @@ async def test_a_proven_call_is_one_row_with_everything_about_it(open_store: Sto
     assert session.events[row.seq].event.kind == "domain_call"
     assert not await rows_of(store, action="read_balance")
     await agree(store)
-    await store.close()
 
 
 async def test_words_that_are_kept_beside_the_trace_are_marked_in_the_register(
@@ -86,7 +83,6 @@ async def test_words_that_are_kept_beside_the_trace_are_marked_in_the_register(
     shown = [held.why for held in session.ledger.held.values() if held.why]
     assert not any("$ref" in one for one in shown)
     await agree(store)
-    await store.close()
 
 
 async def test_people_amend_approve_reject_and_let_time_run_out(open_store: StoreFactory) -> None:
@@ -116,7 +112,6 @@ async def test_people_amend_approve_reject_and_let_time_run_out(open_store: Stor
     await session.decide("reject", second, by="Ann", role="supervisor", reason="no")
     assert [one.call_id for one in await rows_of(store, outcome="rejected")] == [second]
     await agree(store)
-    await store.close()
 
 
 async def test_what_is_let_through_without_proof_says_so(open_store: StoreFactory) -> None:
@@ -128,7 +123,6 @@ async def test_what_is_let_through_without_proof_says_so(open_store: StoreFactor
     assert (early.outcome, early.awaits) == ("held", "root")
     assert early.why
     await agree(store)
-    await store.close()
 
 
 async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
@@ -146,7 +140,6 @@ async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
     assert row.decisions[-1]["by"] == "Ann"
     assert row.decisions[-1]["decision"] == "settle"
     await agree(store)
-    await store.close()
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -161,7 +154,6 @@ async def test_rebuilt_from_the_traces_it_is_the_same(open_store: StoreFactory, 
     read, problems = await rebuild_register(store)
     assert (read, problems) == (3, {})
     assert await store.records.actions(Wanted()) == before
-    await store.close()
 
 
 async def test_what_the_trace_withholds_the_register_withholds(open_store: StoreFactory) -> None:
@@ -175,7 +167,6 @@ async def test_what_the_trace_withholds_the_register_withholds(open_store: Store
     found = await register(store, Wanted(), [read_condition("to=bob")])
     assert (len(found.rows), found.withheld) == (0, 1)
     await agree(store)
-    await store.close()
 
 
 async def test_names_that_columns_cannot_hold(open_store: StoreFactory) -> None:
@@ -184,7 +175,6 @@ async def test_names_that_columns_cannot_hold(open_store: StoreFactory) -> None:
     await session.call_tool("no\x00such", {"a": "\x00"}, "c\x00\ud800")
     [row] = await rows_of(store, action="no\x00such")
     assert row.call_id.startswith("c\x00")
-    await store.close()
 
 
 @pytest.mark.parametrize(
@@ -212,34 +202,4 @@ async def test_conditions_compare_numbers_as_numbers(
     assert sorted(map(str, wanted)) == sorted(map(str, amounts))
     assert found.total == 5
     assert found.sums.get("amount", 0) == sum(float(str(one)) for one in amounts if one)
-    await store.close()
-
-
-async def test_broken_off_anywhere_trace_and_register_agree(tmp_path: Path) -> None:
-    """SQLite is stopped after so many of its own steps, within every transaction in turn."""
-
-    store, broken = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL"), 0
-    source = random.Random(5)
-    db: sqlite3.Connection
-    for point in range(1, 400, 3):
-        session = await opened(store)
-        db = (await store.open()).connection
-        left = [point]
-
-        def stop(left: list[int] = left) -> int:
-            left[0] -= 1
-            return int(left[0] == 0)
-
-        db.set_progress_handler(stop, 4)
-        try:
-            await wander(session, source, 12)
-        except StoreUnavailable:
-            broken += 1
-            db.set_progress_handler(None, 0)
-            db.close()  # as a process that ends: nothing is rolled back by hand
-            store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
-        else:
-            db.set_progress_handler(None, 0)
-    assert broken > 50
-    await agree(store)
     await store.close()

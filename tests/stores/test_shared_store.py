@@ -138,22 +138,6 @@ def test_who_may_not_make_tables_is_told_who_must(postgres: PostgresHere) -> Non
         asyncio.run(store.sessions())
 
 
-async def test_an_auditor_reads_and_writes_nothing(postgres: PostgresHere) -> None:
-    owner = PostgresStore(postgres.dsn, schema="audited")
-    auditor = PostgresStore(as_role(postgres, "auditor"), schema="audited")
-
-    await owner.migrate()
-    await owner.grant(auditors=["auditor"])
-    await conversation(owner, "s")
-    assert len(await auditor.events("s")) == STEPS
-    assert (await auditor.record("s")).head.seq == STEPS - 1
-    assert await auditor.records.log()
-    with pytest.raises(Exception, match="permission denied"):
-        await auditor.acquire("s", owner="x", now=1.0, lease_seconds=1.0, take_over=True)
-    await owner.close()
-    await auditor.close()
-
-
 def test_commands_run_audit_and_refuse_by_role(
     postgres: PostgresHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -113,7 +113,6 @@ async def test_a_back_up_is_a_store_and_goes_into_either_kind(
     with pytest.raises(UserMistake, match="there already"):
         await back_up(store, file)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
-    await store.close()
 
 
 async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
@@ -167,17 +166,6 @@ async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
     assert [one.session_id for one in found.gaps] == ["young"]
     with pytest.raises(UserMistake, match="no state"):
         await prune(store, days=1, states=("running",), clock=clock)
-    await store.close()
-
-
-async def test_one_that_somebody_has_is_not_pruned(tmp_path: Path) -> None:
-    store, clock = SQLiteStore(tmp_path / "s.db"), HandClock()
-    await ended(store, clock, "old")
-    clock.time += 40 * DAY
-    await store.acquire("old", owner="x", now=clock.now(), lease_seconds=60.0)
-    done = await prune(store, days=1, clock=clock)
-    assert (done.pruned, done.running) == ((), ("old",))
-    await store.close()
 
 
 async def test_the_size_of_a_store(open_durable: OpenDurable) -> None:
@@ -187,7 +175,6 @@ async def test_the_size_of_a_store(open_durable: OpenDurable) -> None:
     assert found["sessions"][0] == found["total"][0] == 1
     assert found["events"][0] == len(await store.events("one"))
     assert (found["total"][1] or 0) > 4096
-    await store.close()
 
 
 @pytest.fixture

@@ -133,11 +133,11 @@ def actions(
     requests = [action, outcome, grade, *what, f"{begin or 'ever'} to {end or 'now'}"]
     store.may_see("records actions", [item for item in requests if item], to_all=True)
     if as_csv:
-        hand_out(register_csv(result.entries(limit), names, now))
+        hand_out(register_csv(result.entries(limit), names))
     elif as_json:
-        print_json(register_json(result, limit, now))
+        print_json(register_json(result, limit))
     else:
-        tell(register_lines(result, limit or _SHOWN, names, now))
+        tell(register_lines(result, limit or _SHOWN, names))
 
 
 @command.command()

@@ -25,8 +25,8 @@ Done = TypeVar("Done")
 def in_parts(
     work: Callable[[Part], Done], parts: Sequence[Part], *, workers: int, on: On
 ) -> Iterator[Done]:
-    """What ``work`` makes of each part, as they are done. ``work`` is a module's own function,
-    and keeps nothing between parts: any worker may be given any of them."""
+    """Yield the result of ``work`` for each part. ``work`` is a function of a module and keeps
+    nothing between parts: any worker may get any of them."""
     if on == "ray":
         yield from _on_ray(work, parts, workers)
     elif workers == 1 or len(parts) <= 1:
@@ -54,7 +54,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
 @contextmanager
 def _nothing_from_here() -> Iterator[None]:
-    """What starts meanwhile imports nothing from the present folder: it may be anybody's."""
+    """Keep processes that start meanwhile from importing modules of the present folder."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
     try:
@@ -67,8 +67,8 @@ def _nothing_from_here() -> Iterator[None]:
 
 
 def end_with_the_leader() -> None:
-    """A worker of a pool whose leader was killed waits for more work for ever, else. Ctrl-C is
-    the leader's."""
+    """End a worker whose leader was killed; it would wait for work for ever. The leader handles
+    Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     leader = multiprocessing.parent_process()
     if leader is not None:

@@ -1,4 +1,4 @@
-"""Who a person is, by a token of the store or of an OpenID Connect provider (extra ``openid``)."""
+"""Sign people in by a token of the store or of an OpenID Connect provider (extra ``openid``)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sopilot.records.store import Store
 ALGORITHMS = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
 )  # fmt: skip
-"""Signatures with a public key: with a shared secret whoever checks could sign as well."""
+"""Signatures with a public key. With a shared secret, the verifier could sign as well."""
 
 _SECONDS = 10.0
 """For each of a provider's two documents, to its last byte."""
@@ -30,7 +30,7 @@ _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
 def subject_of(token: str, providers: dict[str, Provider]) -> tuple[str, str]:
-    """Issuer and subject, once signature, issuer, audience and time were found right."""
+    """Check signature, issuer, audience and time; return issuer and subject."""
     try:
         import jwt
     except ImportError:
@@ -63,8 +63,8 @@ def subject_of(token: str, providers: dict[str, Provider]) -> tuple[str, str]:
 
 
 def _key_of(issuer: str, named: object) -> Any:
-    """The key that the provider publishes under this name, for signatures. What a token says of
-    keys (`jku`, `x5u`, `jwk`) is nobody's word."""
+    """The signature key that the provider publishes under this name. Keys that the token itself
+    names (`jku`, `x5u`, `jwk`) don't count."""
     import jwt
 
     about = issuer.rstrip("/") + "/.well-known/openid-configuration"
@@ -89,7 +89,7 @@ def _signs(key: dict[str, Any]) -> bool:
 
 
 def _document(address: str) -> dict[str, Any]:
-    """As it is found there: nobody is followed elsewhere, nor waited for without an end."""
+    """Read a JSON document within bounds of time and size; follow no redirect."""
     import httpx2
 
     _require_safe(address)
@@ -138,7 +138,7 @@ async def sign_in(store: Store, token: str, *, clock: Clock | None = None) -> Pr
 
 
 async def who_asks(store: Store, token_file: Path | None, token: str = "") -> Principal | None:
-    """By a file, by this token, else by the environment; nobody without any."""
+    """Sign in by a file, this token or the environment, in that order; ``None`` without any."""
     token = token or os.environ.get(TOKEN_VARIABLE, "")
     if token_file is not None:
         try:

@@ -1,4 +1,4 @@
-"""Text and YAML files that people name, read and written with a word about what is wrong.
+"""Read and write text and YAML files that people name; problems are user mistakes.
 
 Reading is bounded: a device has no end, and a few YAML aliases can stand for endless values.
 """
@@ -23,14 +23,13 @@ from sopilot.program.model import Program
 _MOST_BYTES = 1 << 30
 
 _MOST_OF_A_STREAM = 64 << 20
-"""What has no size of its own (a device, a pipe) may have no end either."""
+"""A device or a pipe has no size, and perhaps no end."""
 
 _CHUNK_BYTES = 1 << 20
 
 
 def whole_bytes(path: Path) -> bytes:
-    """All of a file that somebody names; an ``OSError`` where it would take the memory of the
-    machine."""
+    """Read a whole file; raise ``OSError`` if it is too large for memory."""
     with open(path, "rb") as file:
         about = os.fstat(file.fileno())
         sized = stat.S_ISREG(about.st_mode) and about.st_size > 0

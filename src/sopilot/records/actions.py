@@ -30,7 +30,7 @@ class ActionOutcome(StrEnum):
     FAILED = "failed"
     """The tool says that it did not happen."""
     UNKNOWN = "unknown"
-    """It broke off: nobody knows whether it happened."""
+    """It broke off, so its effect is unknown."""
     ATTEMPTED = "attempted"
     """It was made, and no answer is on record yet."""
     HELD = "held"
@@ -46,8 +46,8 @@ def outcome_at(outcome: str, expires_at: float | None, now: float) -> str:
 
 
 class ActionRow(NamedTuple):
-    """As stores keep it: what is filtered by, and the rest as JSON text. ``call`` and ``action``
-    are JSON strings, since a model may put characters into names that columns cannot hold."""
+    """An action as stores keep it: the columns to filter by, and the rest as JSON text. ``call``
+    and ``action`` are JSON strings: names from a model may hold characters that columns can't."""
 
     call: str
     at: float
@@ -92,15 +92,15 @@ class ActionEntry:
     repeats: int = 0
     """How often the same call was asked for again while it waited."""
     findings: tuple[str, ...] = ()
-    """Of kept audits of its session, each with what people said of it; no part of the row."""
+    """Findings of recorded audits of its session, with their dispositions; not part of the row."""
 
     @property
     def approvers(self) -> tuple[str, ...]:
-        """Who agreed to the arguments as they are: in which role, and how proven."""
+        """The people who agreed to the arguments as they are, with role and proof of identity."""
         names: list[str] = []
         for decision in self.decisions:
             if decision["decision"] in ("amend", "reject"):
-                names = []  # earlier approvals were for other arguments, or came to nothing
+                names = []  # earlier approvals were for other arguments, or have ended
             if decision["decision"] in ("approve", "amend"):
                 names.append(
                     f"{decision['by']} ({decision['role']}, "

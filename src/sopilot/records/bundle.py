@@ -97,8 +97,8 @@ def derived_files(sealed: Sealed) -> dict[str, str]:
         select(rows, total=len(rows), now=sealed.made_at), findings=findings_of(deviations)
     )
     files = {
-        "register.csv": register_csv(selected.entries(), [], sealed.made_at),
-        "register.json": _spelled(register_json(selected, None, sealed.made_at)),
+        "register.csv": register_csv(selected.entries(), []),
+        "register.json": _spelled(register_json(selected, None)),
         "deviations.json": _spelled([deviation.as_json() for deviation in deviations]),
         "SUMMARY.txt": "\n".join(_summary(sealed, selected.entries(), selected.counts, deviations)),
     }

@@ -1,4 +1,4 @@
-"""Whether a store still holds what a sealed head covers; what is missing, by name. Pure."""
+"""Compare a store with a sealed head, and name everything that is missing or altered. Pure."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def gap_at(entry: LogEntry, code: str, message: str) -> Gap:
 
 
 class StoreView(NamedTuple):
-    """What the store says now. ``digests`` gives those of each session's rows in the register,
-    where it has any; they are asked for last, since another process may still be reading them."""
+    """The store as it is now. ``digests`` returns the digest of each session's rows in the
+    register; it is called last, since another process may still be reading them."""
 
     log: Sequence[LogEntry]
     heads: Mapping[str, Head]
     digests: Callable[[], Mapping[str, str]]
     twice: Sequence[str] = ()
-    """Sessions that stand there more than once: which one is shown is anybody's guess."""
+    """Sessions with more than one row."""
 
 
 @dataclass(slots=True)
@@ -68,7 +68,8 @@ class Compared:
 
 
 def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
-    """Heads that nobody we know has signed, and entries that the last one does not cover."""
+    """Name heads without a signature of one of ``keys``, and heads that don't cover the entries
+    beside them."""
     gaps = []
     roots = roots_at(leaves_of(seals.lines), {sealed.head.size for sealed in seals.heads})
     for sealed in seals.heads:

@@ -1,4 +1,4 @@
-"""What is written down about a store itself: people, handbook versions, audits, deviations.
+"""Journals: entries about a store itself, such as people, handbook versions and deviations.
 
 A journal is a session without programs: notes in a chain of hashes. So it stands in the log of
 the store, is sealed and verified with it, and needs no table of its own.
@@ -40,7 +40,7 @@ Folded = TypeVar("Folded")
 
 
 async def entries(store: Store, journal: str) -> list[Entry]:
-    """Oldest first; none where nobody has written yet. Raises ``TraceBroken``."""
+    """The entries, oldest first. Raise ``TraceBroken`` for a damaged chain."""
     session_id = PREFIX + journal
     try:
         record, events = await read_session(store, session_id)
@@ -71,8 +71,8 @@ def _has_contents(sealed: SealedEvent) -> bool:
 
 
 async def folded(store: Store, journal: str, fold: Callable[[list[Entry]], Folded]) -> Folded:
-    """What the entries make together. Raises ``StoreCorrupt`` where one is not as it is written
-    here: a chain shows that entries belong together, and not who wrote them."""
+    """Fold the entries into the present state. Raise ``StoreCorrupt`` for an entry of another
+    shape: a chain shows that entries belong together, and not who wrote them."""
     result = await entries(store, journal)
     try:
         return fold(result)
@@ -90,9 +90,9 @@ async def write(
     beside: Mapping[str, JSON] | None = None,
     commit: Callable[[Append], Awaitable[None]] | None = None,
 ) -> int:
-    """The number of the entry, durable when it returns. Writers take turns. ``beside`` is no part
-    of the chain, which has a digest of it, and can be erased again. ``commit`` writes the entry
-    in one transaction with what it reports."""
+    """Write an entry, durably, and return its number. Writers take turns. ``beside`` can be erased
+    again: the chain has only a digest of it. ``commit`` writes the entry in one transaction with
+    the deletion that it reports."""
     session_id = PREFIX + journal
     payloads: dict[str, JSON] = {}
     if beside is not None:

@@ -81,7 +81,7 @@ async def loaded(
     known: Collection[ProgramSet],
     settings: Settings | None = None,
 ) -> Loaded:
-    """From what the store has of it; only programs that are not ``known`` are read."""
+    """Verify and replay these parts of a session; read only programs that aren't ``known``."""
     settings = settings or settings_from_json(record.metadata.get("settings", {}))
     salt = _salt(record)
     for digest, value in payloads.items():
@@ -137,7 +137,7 @@ def stored_hashes(record: SessionRecord) -> dict[str, str]:
 
 
 def _check_header(record: SessionRecord, whole: Sequence[Event]) -> None:
-    """What stands beside the chain, against the first event: what the session is about."""
+    """Compare the session's metadata with its first event."""
     opening = whole[0].payload if whole else {}
     details = opening.get("details")
     if opening.get("name") != OPENED or not isinstance(details, Mapping) or is_reference(details):
@@ -222,9 +222,9 @@ async def export_trace(
     secrets: bool = False,
     known: dict[str, str] | None = None,
 ) -> TraceFile:
-    """Payloads stay behind unless ``payloads``: what leaves is redacted, and still verifies.
-    Secrets stay behind unless ``secrets``, for simulated people and for models that read once
-    more what they have read. ``known`` are texts of programs, which exporting adds to."""
+    """Payloads stay behind unless ``payloads`` is set: the redacted trace still verifies. Secrets
+    stay behind unless ``secrets`` is set, for simulated people and for models that read their own
+    words again. ``known`` are texts of programs; the export adds to them."""
     record = await store.record(session_id)
     if record.is_pruned:
         raise Pruned(session_id)
@@ -261,7 +261,7 @@ def _without_secrets(
     events: Sequence[SealedEvent],
     stored: Mapping[str, JSON],
 ) -> Mapping[str, JSON]:
-    """What may leave the store: nothing that is a secret, or holds one."""
+    """The payloads that are no secret and hold none."""
     places = SecretPlaces(ProgramSet.from_texts(hashes, texts))
     if not places.names:
         return stored
@@ -302,7 +302,7 @@ class Traces:
         self._known: dict[int, ProgramSet] = {}
 
     async def loaded(self, session_id: str) -> Loaded:
-        """Raises what ``load`` does of a session that is damaged."""
+        """Raise for a damaged session as ``load`` does."""
         loaded = await load(self._store, session_id, known=self._known.values(), even_erased=True)
         self._known[id(loaded.first)] = loaded.first
         return loaded

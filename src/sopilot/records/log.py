@@ -100,7 +100,7 @@ class TreeHead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SealedHead:
-    """A head of the log, signed: who keeps it elsewhere can show what is missing later."""
+    """A signed head of the log. A copy kept elsewhere shows later what is missing."""
 
     head: TreeHead
     key: str
@@ -178,15 +178,14 @@ def _moment(values: Mapping[str, JSON]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class SealFile:
-    """What was sent elsewhere: sealed heads, oldest first, and the lines of the entries they
-    cover, where those were sent along."""
+    """Sealed heads that were sent elsewhere, oldest first, and the lines of the entries they cover,
+    where those were sent along."""
 
     heads: tuple[SealedHead, ...]
     lines: tuple[str, ...] = ()
 
     def entries(self) -> tuple[LogEntry, ...]:
-        """Read only where they are not what the store says: there may be very many. Raises
-        ``TraceError``."""
+        """Read the entries; slow for a long log. Raise ``TraceError``."""
         return tuple(entry_from_json(_read(line)) for line in self.lines)
 
 
@@ -223,7 +222,7 @@ def write_seals(entries: Iterable[LogEntry], head: SealedHead) -> str:
 
 
 def check_proof(proof: JSON, keys: Collection[str]) -> str:
-    """Say in words what the proof shows. Raise ``TraceError`` for a wrong one."""
+    """State in words what the proof shows. Raise ``TraceError`` for a wrong proof."""
     proof = _object(proof, "a proof")
     head = _sealed(proof.get("head"), keys)
     path = _path(proof.get("path"))

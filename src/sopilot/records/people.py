@@ -1,4 +1,4 @@
-"""The people of a store: who may decide what, by which tokens, roles, limits and deputies.
+"""The people of a store: their tokens, roles, limits and deputies.
 
 People are folded from the entries of a journal, so what was in force at any moment is known.
 """
@@ -22,7 +22,7 @@ from sopilot.values.json import JSON, same_name
 from sopilot.values.text import moment, table
 
 ADMINISTRATOR = "administrator"
-"""Who may change people once there is one."""
+"""Once somebody has this role, only they change people."""
 
 TOKEN, OPENID = "token", "openid"
 ADDED = "person_added"
@@ -32,7 +32,7 @@ TOKEN_HELP = "give a token: sopilot --token-file"
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Somebody who proved who they are: ``proof`` names the token, or issuer and subject."""
+    """A person with a proof of identity: ``proof`` names the token, or issuer and subject."""
 
     name: str
     method: str
@@ -51,7 +51,7 @@ def principal_from_json(value: JSON) -> Principal | None:
 
 
 THE_MACHINE = Principal("", MACHINE)
-"""The run itself, told to approve: nobody looked."""
+"""The run itself approves; no person looked at the call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,8 @@ class People:
         return next((item for item in self.persons.values() if wanted in item.names), None)
 
     def has_administrator(self) -> bool:
-        """One who could prove it: else nobody could ever change anything."""
+        """Whether an administrator can prove who they are: without that, no one could ever change
+        anything."""
         holders = {same_name(token.person) for token in self.tokens.values() if not token.revoked}
         return any(
             ADMINISTRATOR in item.roles and (key in holders or item.subjects)
@@ -277,7 +278,7 @@ def _number(value: JSON) -> float:
 
 
 def person_details(people: People, values: Mapping[str, JSON]) -> dict[str, JSON]:
-    """A person as they are then: with what was known of them, unless it is said anew."""
+    """A person with the roles and names they have already, unless ``anew`` replaces them."""
     name = str(values["person"])
     own = people.persons.get(same_name(name))
     reply: dict[str, JSON] = {"person": own.name if own is not None else name}
@@ -404,7 +405,7 @@ def requester_name(people: People, requester: Principal | str | None) -> str:
 
 
 def written_by(who: Principal | None, name: str = "") -> dict[str, JSON]:
-    """Who stands behind an entry of a journal, and how they proved it."""
+    """The author of a journal's entry, and the proof of identity."""
     principal = who.as_json() if who is not None else None
     by = who.name if who is not None and who.name else name
     return {"by": by, "identity": identity_of(principal)}

@@ -65,7 +65,7 @@ class Sealing:
 
 @dataclass(slots=True)
 class Verified:
-    """What of the store the head covers, and what of that was read."""
+    """The result of comparing a store with a sealed head."""
 
     seal: SealedHead
     compared: Compared = field(default_factory=Compared)
@@ -216,7 +216,8 @@ async def verify_store(
 
 
 async def _policy(store: Store, *, up_to: int | None = None) -> Policy:
-    """What was erased and pruned on record; a journal that is damaged is a gap itself."""
+    """The policy with everything erased and pruned on record. A damaged journal counts as empty: it
+    is a gap itself."""
     try:
         return await load_policy(store, up_to=up_to)
     except SopilotError as problem:
@@ -225,8 +226,8 @@ async def _policy(store: Store, *, up_to: int | None = None) -> Policy:
 
 
 class _Vouched:
-    """What the head, or a later one in the store that a trusted key signed, covers: writing that
-    something was erased or pruned needs no key before that."""
+    """Erasures and prunings that the head covers, or a later head in the store that a trusted key
+    signed: anybody who can write to the store can record others."""
 
     def __init__(
         self,
@@ -370,7 +371,7 @@ class _Reader:
 
 
 def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
-    """Name what the store says of the session, for listings and retention, but not its trace."""
+    """Name the field of the session's row that contradicts its trace; empty if none does."""
     record, events = loaded.record, loaded.events
     if known and known[0].seq < 0 and known[0].at != record.created_at:
         return "beginning"

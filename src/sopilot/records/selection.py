@@ -22,7 +22,7 @@ from sopilot.values.text import counted, moment, table
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a store filters by itself. ``now``: what waits beyond its time has expired."""
+    """Filters that the store applies. Requests whose time is over at ``now`` have expired."""
 
     begin: float | None = None
     end: float | None = None
@@ -145,7 +145,7 @@ class Selected:
     withheld: int = 0
     """Rows of which a condition could not be judged: the argument is kept by reference."""
     findings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Session → what audits of it found that were kept."""
+    """Session → findings of its recorded audits."""
 
     def entries(self, limit: int | None = None) -> list[ActionEntry]:
         entries = [entry_of(session_id, row) for session_id, row in self.rows[:limit]]
@@ -164,8 +164,8 @@ def select(
     columns: Sequence[str] = (),
     now: float = 0.0,
 ) -> Selected:
-    """A row whose argument nobody can read is counted as withheld, and not left out silently.
-    A request whose time has run out at ``now`` counts as expired."""
+    """Count a row as withheld if a condition is on an argument that the trace doesn't show. A
+    request whose time has run out at ``now`` counts as expired."""
     stored, counts, withheld = [], Counter[tuple[str, str]](), 0
     sums: dict[str, float] = {}
     for session_id, row in rows:
@@ -180,8 +180,11 @@ def select(
             continue
         if not all(condition.holds(arguments) for condition in conditions):
             continue
+        outcome = outcome_at(row.outcome, row.expires_at, now)
+        if outcome != row.outcome:
+            row = row._replace(outcome=outcome)
         stored.append((session_id, row))
-        counts[action, outcome_at(row.outcome, row.expires_at, now)] += 1
+        counts[action, outcome] += 1
         if row.outcome == "carried out":
             for column in columns:
                 number = _number(value_at(arguments, column.split(".")))
@@ -223,14 +226,11 @@ _MADE = (
 )  # fmt: skip
 
 
-def register_lines(
-    selected: Selected, limit: int, names: Sequence[str], now: float
-) -> Iterator[str]:
+def register_lines(selected: Selected, limit: int, names: Sequence[str]) -> Iterator[str]:
     entries = selected.entries(limit)
     if entries:
         header = [*_HEADER, *(name.upper() for name in names or ("arguments",)), "SESSION"]
-        rows = [_row(entry, names, now) for entry in entries]
-        yield table(rows, header)
+        yield table([_row(entry, names) for entry in entries], header)
         yield ""
     for (action, outcome), count in sorted(selected.counts.items()):
         yield f"{count} × {action} {outcome}"
@@ -245,7 +245,7 @@ def register_lines(
         )
 
 
-def register_json(selected: Selected, limit: int | None, now: float) -> dict[str, object]:
+def register_json(selected: Selected, limit: int | None) -> dict[str, object]:
     return {
         "selected": len(selected.rows),
         "of": selected.total,
@@ -255,19 +255,16 @@ def register_json(selected: Selected, limit: int | None, now: float) -> dict[str
             for (action, outcome), count in sorted(selected.counts.items())
         ],
         "sums": dict(selected.sums),
-        "actions": [
-            {**entry.as_json(), "outcome": _outcome(entry, now)}
-            for entry in selected.entries(limit)
-        ],
+        "actions": [entry.as_json() for entry in selected.entries(limit)],
     }
 
 
-def register_csv(entries: Sequence[ActionEntry], names: Sequence[str], now: float) -> str:
+def register_csv(entries: Sequence[ActionEntry], names: Sequence[str]) -> str:
     out = io.StringIO()
     writer = csv.writer(out)
     writer.writerow(["when", *_FIELDS, "approvers", "findings", *names, "arguments"])
     for entry in entries:
-        fields = {**entry.as_json(), "outcome": _outcome(entry, now)}
+        fields = entry.as_json()
         values = [_cell(value_at(entry.arguments, name.split("."))) for name in names]
         row = [
             moment(entry.at),
@@ -281,32 +278,26 @@ def register_csv(entries: Sequence[ActionEntry], names: Sequence[str], now: floa
     return out.getvalue()
 
 
-def _row(entry: ActionEntry, names: Sequence[str], now: float) -> list[str]:
-    proof = entry.grade or ("not guarded" if entry.outcome in _MADE else "-")
+def _row(entry: ActionEntry, names: Sequence[str]) -> list[str]:
+    outcome, proof = str(entry.outcome), entry.grade
+    if entry.outcome is ActionOutcome.HELD:
+        # An unproven call waits for nobody: its session may be over.
+        outcome += ", waits for people" if entry.roles else ", not proven"
+    if not proof:
+        proof = "not guarded" if entry.outcome in _MADE else "-"
     if entry.override:
         proof += ", override"
     values = [_cell(_masked(value_at(entry.arguments, name.split(".")))) for name in names]
     return [
         moment(entry.at),
         entry.action,
-        _outcome(entry, now) + _for_what(entry, now),
+        outcome,
         proof,
         ", ".join(entry.approvers) or "-",
         ", ".join(entry.findings) or "-",
         *(values or [_cell(_masked(dict(entry.arguments)))]),
         entry.session_id,
     ]
-
-
-def _outcome(entry: ActionEntry, now: float) -> str:
-    return outcome_at(str(entry.outcome), entry.expires_at, now)
-
-
-def _for_what(entry: ActionEntry, now: float) -> str:
-    """A call that was held and never proven waits for nobody: its session may be long over."""
-    if _outcome(entry, now) != ActionOutcome.HELD:
-        return ""
-    return ", waits for people" if entry.roles else ", not proven"
 
 
 def _masked(value: JSON) -> JSON:

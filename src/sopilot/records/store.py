@@ -68,7 +68,7 @@ DEFAULT_LEASE_SECONDS = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a session is opened with and resumed by.
+    """The settings of a session, from its start on.
 
     ``by_reference`` names fields whose digests alone enter the trace; fields above ``inline_limit``
     bytes stay beside it. ``private`` keeps all contents beside it, except arguments named in
@@ -151,7 +151,7 @@ def _is_number(value: JSON) -> TypeGuard[float]:
 _NOTHING: Mapping[str, Any] = {}
 
 LOCKED = "locked"
-"""In the place of what is encrypted: under it stands base64 of nonce and ciphertext."""
+"""The only key of an encrypted value; it holds base64 of nonce and ciphertext."""
 
 
 def is_locked(value: JSON) -> bool:
@@ -190,7 +190,7 @@ class Lease(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What one append writes, whole or not at all.
+    """The contents of one append, which is written whole or not at all.
 
     ``payloads`` are the values of references in the events, ``summary`` is for listings,
     ``programs`` are new artifacts by hash, ``actions`` the changed rows of the register. ``lines``
@@ -223,7 +223,7 @@ class Batch(NamedTuple):
 
 
 class Append(NamedTuple):
-    """What one session writes; ``expires``: its lease then."""
+    """The append of one session. ``expires`` is the end of its lease afterwards."""
 
     lease: Lease
     batch: Batch
@@ -244,7 +244,7 @@ class NewSession:
 
 @dataclass(frozen=True, slots=True)
 class SessionRecord:
-    """``owner`` is empty when nobody has the session."""
+    """``owner`` is empty while no process has the session."""
 
     id: str
     created_at: float
@@ -275,7 +275,7 @@ class SessionRecord:
 
     @property
     def is_unfinished(self) -> bool:
-        """A call of it waits for people, or nobody knows how it ended."""
+        """Whether a call waits for people, or has an unknown outcome."""
         return bool(self.summary.get("waiting")) or is_unresolved(self.summary)
 
     def metadata_when_erased(self, at: float) -> dict[str, Any]:
@@ -289,7 +289,7 @@ class SessionRecord:
         return {**stored, "salt": "", "extra": {}}
 
     def as_json(self) -> dict[str, JSON]:
-        """Without what only a resumer needs."""
+        """The record without the fields that only resuming needs."""
         about = {name: self.metadata.get(name) for name in ABOUT}
         return {
             "id": self.id,
@@ -316,7 +316,7 @@ class Store(Protocol):
         ...
 
     async def migrate(self) -> int:
-        """Brings what is stored up to this release, with the rights for that; its schema then."""
+        """Update the stored data to this release, with a role that may, and return the schema."""
         ...
 
     async def create(
@@ -335,15 +335,15 @@ class Store(Protocol):
         lease_seconds: float,
         take_over: bool = False,
     ) -> Lease:
-        """Raises ``LeaseHeld`` unless the lease is free, expired, or ``take_over`` is set."""
+        """Raise ``LeaseHeld`` unless the lease is free, expired, or ``take_over`` is set."""
         ...
 
     async def renew(self, lease: Lease, *, now: float, lease_seconds: float) -> Lease:
-        """Raises ``LeaseLost``. An expired lease that nobody took is renewed."""
+        """Raise ``LeaseLost``. An expired lease that no other owner took is renewed."""
         ...
 
     async def release(self, lease: Lease) -> None:
-        """A lease that is lost already is no error. The token is worth nothing afterwards."""
+        """Give the lease back; its token writes nothing more. A lost lease is no error."""
         ...
 
     async def append(

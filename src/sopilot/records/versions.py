@@ -39,7 +39,7 @@ class Version:
     coverage: JSON = None
     identity: str = ""
     signed: dict[str, str] = field(default_factory=dict)
-    """Who signed it off, and how they proved who they are."""
+    """Person who signed it off → proof of identity."""
 
     @property
     def is_signed(self) -> bool:
@@ -152,7 +152,7 @@ _SENTENCES = ("says", "says_not", "remedy", "customer_message", "confirm", "ques
 
 
 def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
-    """What a new version says otherwise, and what it does otherwise."""
+    """The differences of a new version in its sentences and in its structure."""
     sentences: list[str] = []
     structure: list[str] = []
     for kind in ("parameters", "actions", "predicates", "procedures"):
@@ -203,7 +203,7 @@ async def require_released(
 
 
 async def authors_of(store: Store, metadata: Fields) -> frozenset[str]:
-    """The authors of what a session runs by, as names are compared: they don't decide in it."""
+    """The authors of a session's handbook, spelled as ``same_name`` does. They can't decide."""
     handbook, programs = str(metadata.get("handbook") or ""), metadata.get("programs") or {}
     versions = (await load_versions(store)).that_run(handbook, programs)
     return frozenset(same_name(version.author) for version in versions)

@@ -40,14 +40,13 @@ KEY_BYTES = 32
 
 
 class KeyFolder:
-    """A file a key: whoever may write makes them without a lock, and one is thrown away without
-    touching another."""
+    """One file per key: processes need no lock, and a key is destroyed without touching others."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def make(self, session_id: str) -> bytes:
-        """Durable when it returns; the one that is there already, where somebody was before."""
+        """Make a key durably, or return the one that another process has made."""
         file, key = self._file(session_id), secrets.token_bytes(KEY_BYTES)
         try:
             file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -67,7 +66,7 @@ class KeyFolder:
         return key
 
     def key(self, session_id: str) -> bytes | None:
-        """``None`` of a session whose key was thrown away, or never was."""
+        """The session's key; ``None`` if it was destroyed or never made."""
         try:
             key = whole_bytes(self._file(session_id))
         except FileNotFoundError:
@@ -77,7 +76,7 @@ class KeyFolder:
         return key if len(key) == KEY_BYTES else self._lost(session_id)
 
     def throw_away(self, session_id: str) -> None:
-        """Written over first, as far as the file system writes in place."""
+        """Destroy a key; overwrite it first, as far as the file system writes in place."""
         file = self._file(session_id)
         try:
             with open(file, "r+b") as opened:
@@ -132,7 +131,7 @@ class _EncryptedStore:
         self.without_keys = store
         self._keys = keys
         self._ciphers: dict[str, AESGCM] = {}
-        """Of sessions that are being written here."""
+        """Ciphers of sessions that are written through this object."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
@@ -197,12 +196,12 @@ class _EncryptedStore:
         return [(number, self._plain(session_id, decision)) for number, decision in pending]
 
     async def erase(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
-        """The keys go once the erasure is on record: a refused one leaves the contents readable."""
+        """Destroy the keys after the erasure is on record: a refused one must leave the keys."""
         await self.without_keys.erase(metadata, recorded)
         self._throw_away(metadata)
 
     async def prune(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
-        """What goes with the events needs no key any more."""
+        """Payloads go with the events, so the keys aren't needed any more."""
         await self.without_keys.prune(metadata, recorded)
         self._throw_away(metadata)
 
@@ -230,8 +229,8 @@ class _EncryptedStore:
         return _unlock(cipher, session_id, value)
 
     def _whole(self, record: SessionRecord) -> SessionRecord:
-        """With what only its key tells; without that key it is one that was erased, as after a
-        back-up from before was brought back."""
+        """Decrypt the metadata. A session without its key counts as erased: a restored backup
+        doesn't bring contents back."""
         if not record.is_locked:
             return record
         cipher = self._cipher_of(record.id)
@@ -286,5 +285,5 @@ def _unlock(cipher: AESGCM, session_id: str, value: JSON) -> JSON:
 
 
 def _bound(session_id: str) -> bytes:
-    """What is encrypted for one session is nothing in another."""
+    """Bind a ciphertext to its session: it can't be moved to another."""
     return session_id.encode("utf-8", "surrogatepass")

@@ -77,7 +77,7 @@ class GroupCommit(Generic[Item, Answer]):
             return self._queues.setdefault(loop, _Queue())
 
     def _next(self, loop: asyncio.AbstractEventLoop, queue: _Queue[Item, Answer]) -> None:
-        """Give a place back, or to those who wait."""
+        """Free the place of a finished write, or let the waiting writes have it."""
         queue.last_writer = None
         if not queue.waiting:
             queue.in_flight -= 1

@@ -137,8 +137,8 @@ class _Session:
 
 
 class MemoryStore:
-    """No method awaits anything, so each one is atomic within an event loop; what changes
-    something takes turns between threads."""
+    """No method awaits anything, so each one is atomic within an event loop. Writes take turns
+    between threads."""
 
     external_head: Callable[[], Awaitable[SealFile]] | None = None
 
@@ -243,7 +243,7 @@ class MemoryStore:
         return sum(payloads.pop(ref, self) is not self for ref in set(refs))
 
     async def require_deletion(self) -> None:
-        """Nobody is refused."""
+        """Every caller may delete."""
 
     async def erase(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         if recorded is not None:

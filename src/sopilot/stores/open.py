@@ -24,7 +24,7 @@ _POSTGRES = ("postgres", "postgresql")
 
 
 def names_store(text: str) -> bool:
-    """Whether it names a store, and not a file or an address."""
+    """Whether the text names a store, and not a file or an address."""
     kind, colon, _ = text.partition(":")
     return bool(colon) and kind in ("sqlite", *_POSTGRES)
 
@@ -35,10 +35,10 @@ def is_shared(spec: str | None) -> bool:
 
 
 def open_store(spec: str | None = None, *, reading: bool = False) -> Store:
-    """The store that ``spec`` names; nothing is opened before it is used. Who is only
-    ``reading`` makes no tables in a database that has none (a file is never made by reading).
-    Where the environment names a folder of keys, contents are under those; where it names an
-    external head, a store that is behind it is fenced."""
+    """The store that ``spec`` names; it connects on first use. ``reading`` makes no tables in a
+    database that has none; a file is never made by reading. If the environment names a folder of
+    keys, contents are encrypted with them. If it names an external head, a store that is behind it
+    is fenced."""
     store, keys = _named(spec, reading), os.environ.get(_KEYS_VARIABLE)
     if (head := os.environ.get(_HEAD_VARIABLE)) and not reading:
         from sopilot.stores.seals import ExternalSeals

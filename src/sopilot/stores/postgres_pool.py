@@ -21,8 +21,8 @@ _IDLE = 0
 
 
 class ConnectionPool:
-    """At most ``size`` connections, each used by one task at a time. An idle connection belongs
-    to no event loop: whichever asks next has it. Who finds none free waits ``wait_seconds``."""
+    """At most ``size`` connections, each used by one task at a time. An idle connection belongs to
+    no event loop: the next task of any loop gets it. A task waits ``wait_seconds`` for one."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class ConnectionPool:
             self._give_back(taken)
 
     def close(self) -> None:
-        """Those in use are closed by the store's next close, or with the process."""
+        """Close idle connections. Busy ones are closed by the next close, or with the process."""
         with self._lock:
             idle, self._idle = self._idle, []
             self.opened -= len(idle)

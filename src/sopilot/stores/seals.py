@@ -65,7 +65,7 @@ def public_key(value: str) -> str:
 
 
 def checked_proof(path: Path, keys: Sequence[str]) -> tuple[str, str]:
-    """What the file proves, or what is wrong with it."""
+    """A statement of what the file proves, or else the problem with it."""
     try:
         return check_proof(json.loads(whole_text(path)), keys), ""
     except (TraceError, OSError, ValueError, RecursionError) as wrong:
@@ -104,7 +104,7 @@ def _unreadable(path: Path, message: str) -> UserMistake:
 
 
 async def sign_session(store: Store, session_id: str, key: SigningKey) -> SignedHead:
-    """Where it stands now; the signature is kept with it."""
+    """Sign the present head of the session and store the signature with it."""
     signed = sign_head(key, (await store.record(session_id)).head, at=SystemClock().now())
     await store.add_signature(signed)
     return signed
@@ -118,9 +118,9 @@ _LINES_A_NOTE = 1_000
 async def seal_and_send(
     store: Store, key: SigningKey, targets: Sequence[str], earlier_keys: Sequence[str] = ()
 ) -> Sealing:
-    """Seals the store and sends the head, unless a target has other entries than the log, or the
-    store is not what its head covers: what the store says of its seals is its own word. A file
-    is JSON Lines; another store has a journal (`#NAME` behind it: of that name)."""
+    """Seal the store and send the head. Refuse if a target has other entries than the log, or if
+    the store isn't what its head covers. A file target is JSON Lines; another store has a journal
+    (`#NAME` behind the store names it)."""
     sent = {
         target: await _sent_before(target)
         for target in targets
@@ -153,7 +153,7 @@ async def seal_and_send(
 
 
 async def read_sealed(value: str) -> SealFile:
-    """What was sent to a file, or to another store."""
+    """Read the seals that were sent to a file or to another store."""
     if not names_store(value):
         return sealed_text(Path(value))[1]
     text = await _text_in_store(value)
@@ -210,7 +210,7 @@ async def _text_in_store(target: str) -> str:
 
 
 async def _write_to_store(target: str, text: str) -> None:
-    """In notes of a journal: chained, and in the log of that store as any other."""
+    """Write the lines as entries of a journal, which is in the log of that store."""
     spec, _, name = target.partition("#")
     lines, store = text.splitlines(), open_store(spec)
     try:

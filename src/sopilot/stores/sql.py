@@ -314,7 +314,7 @@ class SqlStore(ABC):
     async def _rows_of(
         self, session_id: str, query: str, values: Sequence[Any] | None = None
     ) -> list[Row]:
-        """Rows of an outer join: one without a key stands for a session that has none."""
+        """Rows of an outer join. A row without a key stands for a session without rows."""
         async with self.read() as db:
             rows = await db.rows(query, (session_id,) if values is None else values)
         if not rows:

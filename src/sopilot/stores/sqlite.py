@@ -463,7 +463,7 @@ def _has_tables(connection: sqlite3.Connection, path: Path) -> bool:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    """Run this inside a write transaction: all tables are made, or none."""
+    """Run this inside a write transaction, so that it makes all tables or none."""
     if connection.execute("PRAGMA user_version").fetchone()[0]:
         return  # another process was first
     for statement in create_statements(_TYPES, without_rowid=" WITHOUT ROWID"):
@@ -511,7 +511,7 @@ def _is_plain(name: str, kind: str, sql: str | None) -> bool:
 
 @contextmanager
 def _read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open the file without changing it; where there is none, an empty store in memory."""
+    """Open the file without changing it. A missing file reads as an empty store."""
     require_store(path)
     with ExitStack() as stack:
         if path.exists():
