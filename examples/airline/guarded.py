@@ -14,8 +14,7 @@ from pathlib import Path
 from sopilot.agent.reference.executor import Reference
 from sopilot.runner.sources import TaskSource, open_source
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.benchmark_tasks import benchmark_task
-from sopilot.tasks.benchmarks import BenchmarkTask
+from sopilot.tasks.benchmarks import BenchmarkTask, benchmark_task
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import VIEWS

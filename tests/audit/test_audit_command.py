@@ -13,8 +13,7 @@ from click.testing import CliRunner
 from test_audit_trace import PROGRAMS, Desk
 from test_foreign_transcripts import BALANCE, HANDBOOK, LOGIN, PAY, dialog
 
-from sopilot.cli.audit import command
-from sopilot.cli.main import main
+from sopilot.cli.main import main, sopilot
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import UserMistake
 from sopilot.trace.chain import genesis, seal_all
@@ -48,7 +47,7 @@ def clean(tmp_path: Path) -> str:
 
 
 def test_a_clean_trace(tmp_path: Path) -> None:
-    result = CliRunner().invoke(command, [clean(tmp_path)])
+    result = CliRunner().invoke(sopilot, ["audit", clean(tmp_path)])
     assert result.exit_code == 0, result.output
     assert result.output.startswith("session s1: completed, no findings, chain verified")
 
@@ -56,7 +55,7 @@ def test_a_clean_trace(tmp_path: Path) -> None:
 def test_findings_exit_1_and_come_as_json_and_as_a_page(tmp_path: Path) -> None:
     path = write(tmp_path / "bad.jsonl", opened().log_in().do(Fail("no")))
     page = tmp_path / "page.html"
-    result = CliRunner().invoke(command, [path, "--json", "--html", str(page)])
+    result = CliRunner().invoke(sopilot, ["audit", path, "--json", "--html", str(page)])
     assert result.exit_code == 1
     found = json.loads(result.output)
     assert [one["code"] for one in found["findings"]] == ["refusal-without-cause"]
@@ -65,10 +64,10 @@ def test_findings_exit_1_and_come_as_json_and_as_a_page(tmp_path: Path) -> None:
 
 def test_verify_alone(tmp_path: Path) -> None:
     path = clean(tmp_path)
-    assert CliRunner().invoke(command, [path, "--verify"]).exit_code == 0
+    assert CliRunner().invoke(sopilot, ["audit", path, "--verify"]).exit_code == 0
     lines = Path(path).read_text("utf-8").split("\n")
     Path(path).write_text("\n".join([*lines[:5], *lines[6:]]), "utf-8")
-    result = CliRunner().invoke(command, [path, "--verify"])
+    result = CliRunner().invoke(sopilot, ["audit", path, "--verify"])
     assert result.exit_code == 1
     assert "broken-chain" in result.output
 
@@ -83,7 +82,7 @@ def test_programs_may_come_from_a_handbook(tmp_path: Path) -> None:
 
 
 def _misuse(arguments: list[str]) -> str:
-    result = CliRunner().invoke(command, arguments)
+    result = CliRunner().invoke(sopilot, ["audit", *arguments])
     assert result.exception is not None
     return str(result.exception)
 
@@ -94,11 +93,11 @@ def test_a_transcript(tmp_path: Path) -> None:
     path = tmp_path / "dialog.json"
     path.write_text(json.dumps({"messages": dialog(LOGIN, PAY)}), "utf-8")
     arguments = [str(path), "--handbook", str(book)]
-    result = CliRunner().invoke(command, arguments)
+    result = CliRunner().invoke(sopilot, ["audit", *arguments])
     assert result.exit_code == 1
     assert "premature-goal" in result.output
     path.write_text(json.dumps(dialog(LOGIN, BALANCE, PAY)), "utf-8")
-    assert CliRunner().invoke(command, [*arguments, "--goal", "pay"]).exit_code == 0
+    assert CliRunner().invoke(sopilot, ["audit", *arguments, "--goal", "pay"]).exit_code == 0
     assert "no chain to verify" in _misuse([*arguments, "--verify"])
     assert "needs an SOP" in _misuse([str(path)])
 
@@ -166,10 +165,10 @@ def test_a_touched_file_is_told_before_anything_in_it_is_believed(
 ) -> None:
     whole = tmp_path / "whole.jsonl"
     whole.write_text(write_trace(with_payload()), "utf-8")
-    assert CliRunner().invoke(command, [str(whole)]).exit_code == 0
+    assert CliRunner().invoke(sopilot, ["audit", str(whole)]).exit_code == 0
     path = tmp_path / "touched.jsonl"
     path.write_text(write_trace(touch(with_payload())), "utf-8")
-    result = CliRunner().invoke(command, [str(path), "--json"])
+    result = CliRunner().invoke(sopilot, ["audit", str(path), "--json"])
     assert result.exit_code == 1, result.output
     codes = {one["code"] for one in json.loads(result.output)["findings"]}
     assert "tampering" in codes
@@ -190,4 +189,4 @@ def test_a_recording_of_another_shape_is_misuse(tmp_path: Path, entries: object)
     path = tmp_path / "recorded.json"
     path.write_text(json.dumps(entries), "utf-8")
     with pytest.raises(UserMistake):
-        CliRunner().invoke(command, [str(path)], catch_exceptions=False)
+        CliRunner().invoke(sopilot, ["audit", str(path)], catch_exceptions=False)

@@ -10,7 +10,7 @@ from quotation_runs import EXAMPLE, tasks
 
 import sopilot
 from quotation.tools import make_tools
-from sopilot.cli.author import check as command
+from sopilot.cli.main import sopilot as cli
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Act
 
@@ -42,5 +42,5 @@ def test_the_runtime_has_no_line_about_quoting() -> None:
 
 
 def test_checking_the_folder_checks_its_program() -> None:
-    result = CliRunner().invoke(command, [str(EXAMPLE)])
+    result = CliRunner().invoke(cli, ["check", str(EXAMPLE)])
     assert (result.exit_code, result.output) == (0, "1 file checked: 0 errors, 0 warnings\n")

@@ -17,8 +17,7 @@ from sopilot.cli.run import run_all
 from sopilot.runner.options import RunOptions
 from sopilot.runner.sources import FolderSource
 from sopilot.runner.store_access import StoreAccess
-from sopilot.tasks.folder_tasks import TaskRun, folder_coverage
-from sopilot.tasks.folders import load_folder
+from sopilot.tasks.folders import TaskRun, folder_coverage, load_folder
 
 Runs = tuple[dict[str, TaskRun], Path]
 

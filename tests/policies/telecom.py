@@ -14,8 +14,7 @@ from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.protocols import Model, ToolResult, ToolSchema
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.benchmark_tasks import benchmark_task
-from sopilot.tasks.benchmarks import BenchmarkTask
+from sopilot.tasks.benchmarks import BenchmarkTask, benchmark_task
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Result
 from sopilot.values.json import JSON

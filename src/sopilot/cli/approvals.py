@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import BY, SESSION, STORE, all_of, json_option
-from sopilot.cli.output import Exit, give, say
+from sopilot.cli.options import BY, IN_STORE, SESSION, all_of, full_id
+from sopilot.cli.output import Exit, Output, warn
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.runner.options import json_object
 from sopilot.runner.store_access import StoreAccess
@@ -23,8 +23,7 @@ DECISION = all_of(
     click.option("--role", required=True, help="Role in which you decide."),
     BY,
     click.option("--reason", default="", help="Reason to record with the decision."),
-    STORE,
-    json_option,
+    IN_STORE,
 )
 
 
@@ -38,7 +37,7 @@ def command() -> None:
 
 
 @command.command("list")
-@click.argument("session_id", metavar="[ID]", default="")
+@click.argument("session_id", metavar="[ID]", default="", callback=full_id)
 @click.option(
     "--within",
     "minutes",
@@ -47,11 +46,8 @@ def command() -> None:
     help="List only calls that expire within this time.",
 )
 @click.option("--once", is_flag=True, help="Leave out calls listed before; use it for reminders.")
-@STORE
-@json_option
-def list_calls(
-    session_id: str, minutes: float | None, once: bool, store: StoreAccess, as_json: bool
-) -> None:
+@IN_STORE
+def list_calls(session_id: str, minutes: float | None, once: bool, store: StoreAccess) -> Output:
     """List calls that wait for a person, soonest expiry first, and who may decide.
 
     With a session ID, list that session's waiting calls and unknown outcomes.
@@ -62,13 +58,12 @@ def list_calls(
         result = store.read(lambda opened: waiting_in(opened, session_id))
         store.may_see("approvals list", [session_id], to_all=True)
         report = {"session": session_id, **result.as_json()}
-        give(as_json, report, waiting_lines(result), indent=None)
-        return
+        return Output(report, waiting_lines(result), indent=None)
     access = store.write if once else store.read
     calls = access(lambda opened: due_calls(opened, minutes, once))
     sessions = list(dict.fromkeys(call.session for call in calls))
     store.may_see("approvals list", sessions, to_all=True)
-    give(as_json, {"due": [asdict(call) for call in calls]}, due_lines(calls))
+    return Output({"due": [asdict(call) for call in calls]}, due_lines(calls))
 
 
 @command.command()
@@ -78,34 +73,30 @@ def list_calls(
 @click.option(
     "--happened/--did-not-happen", "ok", required=True, help="Whether the call took effect."
 )
-@STORE
-@json_option
-def resolve(session_id: str, call_id: str, store: StoreAccess, as_json: bool, **value: Any) -> None:
+@IN_STORE
+def resolve(session_id: str, call_id: str, store: StoreAccess, **value: Any) -> Output:
     """Record how CALL ended when its outcome is unknown."""
     left = store.as_person(
         lambda opened, who: resolve_when_free(opened, session_id, call_id, who=who, **value)
     )
     report = {"session": session_id, "call_id": call_id, "happened": value["ok"]}
-    give(as_json, {**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)
+    return Output({**report, "unknown": list(left)}, [f"{call_id}: recorded"], indent=None)
 
 
 def _decide(
-    decision: str, session_id: str, call_id: str, store: StoreAccess, as_json: bool, **vote: Any
-) -> None:
+    decision: str, session_id: str, call_id: str, store: StoreAccess, **vote: Any
+) -> Output:
     before, held, left = store.as_person(
         lambda opened, who: decide_or_leave(opened, session_id, decision, call_id, who=who, **vote)
     )
     report = {"session": session_id, **held.as_json(), "left": left}
-    give(as_json, report, held_lines(held), indent=None)
+    repeated = not left and decision == "approve" and held.approvals == before.approvals
     if left:
-        say("another process runs this session and will record the decision", err=True)
-    elif decision == "approve" and held.approvals == before.approvals:
+        warn("another process runs this session and will record the decision")
+    elif repeated:
         by = held.rulings[-1].by
-        say(
-            f"still {held.approvals} of {held.needed} approvals: {by} had already approved",
-            err=True,
-        )
-        raise SystemExit(Exit.FINDINGS)
+        warn(f"still {held.approvals} of {held.needed} approvals: {by} had already approved")
+    return Output(report, held_lines(held), Exit.if_any(repeated), indent=None)
 
 
 for name, help in (
@@ -118,6 +109,6 @@ for name, help in (
 @command.command()
 @DECISION
 @click.option("--arguments", required=True, metavar="JSON", help="All arguments as a JSON object.")
-def amend(arguments: str, **value: Any) -> None:
+def amend(arguments: str, **value: Any) -> Output:
     """Approve CALL with other arguments. Earlier approvals lapse; the checks run again."""
-    _decide("amend", arguments=json_object("--arguments", arguments), **value)
+    return _decide("amend", arguments=json_object("--arguments", arguments), **value)

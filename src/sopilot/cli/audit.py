@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.audit.report import batch
-from sopilot.audit.text import about_lines, render_batch_text, render_text
-from sopilot.audit.timeline import about_session
-from sopilot.cli.options import FILE, GOAL, LANGUAGE, NEW_FILE, STORE, json_option, period
-from sopilot.cli.output import Exit, give, progress, say
+from sopilot.cli.options import FILE, GOAL, IN_STORE, LANGUAGE, NEW_FILE, period
+from sopilot.cli.output import Exit, Output, progress, say
 from sopilot.files.processes import On
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
@@ -25,13 +21,15 @@ from sopilot.runner.audit_inputs import (
     clean_together,
     read_input,
     reports_json,
+    reports_text,
 )
 from sopilot.runner.audit_store import audit_store, chain_check, on_record, record_lines
 from sopilot.runner.options import pairs
 from sopilot.runner.store_access import StoreAccess
 from sopilot.trace.signing import load_key
-from sopilot.values.text import Lines
 from sopilot.web.audit_page import render_audit
+
+_EXIT = {True: Exit.DONE, False: Exit.FINDINGS, None: Exit.NOT_JUDGED}
 
 
 @click.command()
@@ -63,8 +61,7 @@ from sopilot.web.audit_page import render_audit
 @click.option("--html", "page", type=NEW_FILE, help="Also write a self-contained HTML page.")
 @click.option("--keep", is_flag=True, help="Record the result; findings open deviations.")
 @click.option("--key", "key_file", type=FILE, help="Sign the record (`sopilot trace keygen`).")
-@STORE
-@json_option
+@IN_STORE
 def command(
     what: str,
     every: bool,
@@ -82,8 +79,7 @@ def command(
     keep: bool,
     key_file: Path | None,
     store: StoreAccess,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Judge WHAT by its SOP: a session id, a trace file, or the transcript of any agent as JSON
     (OpenAI or Anthropic messages, OpenAI response items, recorded trajectories of SOPBench or
     τ-bench). With --all, judge every session of the store by the programs it ran.
@@ -101,8 +97,7 @@ def command(
             store, begin=begin, end=end, keep=keep, key_file=key_file, workers=workers, on=on,
             progress=functools.partial(progress, same_line=True),
         )  # fmt: skip
-        give(as_json, judged.as_json(), judged.lines(language))
-        _exit(judged.clean)
+        return Output(judged.as_json(), judged.lines(language), _EXIT[judged.clean])
     is_file = Path(what).exists()
     value = read_input(
         what if is_file else store.session_id(what),
@@ -114,32 +109,24 @@ def command(
     )
     if verify:
         report, lines = chain_check(value)
-        give(as_json, report, lines)
-        _exit(bool(report["verified"]))
+        return Output(report, lines, Exit.if_any(not report["verified"]))
     audited = value.audit()
     if page is not None:
         if len(audited) > 1:
             say("the page shows the first report with findings", err=True)
         write_whole(page, _page_of(audited, language), private=True)
-    reports = [item.report for item in audited]
     records: dict[str, Any] = {}
     if isinstance(value, TraceInput) and not is_file:
         key = load_key(key_file) if key_file is not None else None
         records = store.as_person(
-            lambda opened, who: on_record(opened, reports[0], keep=keep, key=key, who=who)
+            lambda opened, who: on_record(opened, audited[0].report, keep=keep, key=key, who=who)
         )
     elif keep:
         raise UserMistake("--keep needs a session of the store: name its id instead of a file")
-    if len(reports) == 1:
-        about = about_session(audited[0].events)
-        facts = about_lines(about, audited[0].seal, language, stored=audited[0].stored)
-        text = render_text(reports[0], language, tuple(facts))
-    else:
-        text = render_batch_text(batch(reports), language)
     written = [] if page is None else [f"\nwritten: {page}"]
-    lines = [Lines(text), *record_lines(records), *written]
-    give(as_json, {**reports_json(audited), **records}, lines)
-    _exit(clean_together(report.clean for report in reports))
+    lines = [reports_text(audited, language), *record_lines(records), *written]
+    clean = clean_together(item.report.clean for item in audited)
+    return Output({**reports_json(audited), **records}, lines, _EXIT[clean])
 
 
 def _page_of(audited: Sequence[Audited], language: str) -> str:
@@ -155,7 +142,3 @@ def _page_of(audited: Sequence[Audited], language: str) -> str:
         name=worst.name,
         language=language,
     )
-
-
-def _exit(clean: bool | None) -> None:
-    sys.exit({True: Exit.DONE, False: Exit.FINDINGS, None: Exit.NOT_JUDGED}[clean])

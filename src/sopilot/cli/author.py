@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from sopilot.agent.result import nobody_watches
-from sopilot.cli.options import NEW_FOLDER, json_option
-from sopilot.cli.output import Exit, give, marked, print_json, say, tell
+from sopilot.cli.options import AS_JSON, NEW_FOLDER, wants_json
+from sopilot.cli.output import Exit, Output, marked, print_json, say, tell
 from sopilot.cli.serve import need_mcp
 from sopilot.cli.watch import Watcher
 from sopilot.files.text import read_text, require_new, write_whole
@@ -58,10 +58,8 @@ from sopilot.values.text import Lines, counted
     metavar="FILE",
     help="Write a handbook for a Python file's functions or an OpenAPI document (JSON).",
 )
-@json_option
-def new(
-    name: str, folder: Path, force: bool, upstream: Path | None, tools: Path | None, as_json: bool
-) -> None:
+@AS_JSON
+def new(name: str, folder: Path, force: bool, upstream: Path | None, tools: Path | None) -> Output:
     """Write NAME.yaml, a commented handbook that compiles, and NAME.scenarios.yaml.
 
     NAME is the handbook's name: lower-case letters, digits and hyphens. With --upstream or
@@ -85,7 +83,7 @@ def new(
         f"next: edit {written}, then `sopilot check {written}`{tested}",
         further,
     ]
-    give(as_json, {"written": [str(path) for path in texts]}, lines)
+    return Output({"written": [str(path) for path in texts]}, lines)
 
 
 def _first_handbook(name: str, upstream: Path | None, tools: Path | None) -> str:
@@ -101,8 +99,8 @@ def _first_handbook(name: str, upstream: Path | None, tools: Path | None) -> str
 @click.command()
 @click.argument("paths", nargs=-1)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of handbooks, for editors.")
-@json_option
-def check(paths: tuple[str, ...], schema: bool, as_json: bool) -> None:
+@AS_JSON
+def check(paths: tuple[str, ...], schema: bool) -> Output | None:
     """Validate handbooks and programs; print one finding per line with its place.
 
     PATHS are handbook files, program files, scenario files beside their handbook
@@ -112,7 +110,7 @@ def check(paths: tuple[str, ...], schema: bool, as_json: bool) -> None:
     """
     if schema:
         say(published_schema().rstrip("\n"))
-        return
+        return None
     if not paths:
         raise click.UsageError("name at least one file, folder or bundled example")
     texts = texts_to_check(paths)
@@ -124,21 +122,19 @@ def check(paths: tuple[str, ...], schema: bool, as_json: bool) -> None:
         f"{counted(warnings, 'warning')}"
     )
     results = [finding.as_json() for finding in findings]
-    give(
-        as_json,
+    return Output(
         {"checked": len(texts), "errors": errors, "findings": results},
         [*(Lines(str(finding)) for finding in findings), total],
+        Exit.if_any(errors),
     )
-    if errors:
-        raise SystemExit(Exit.FINDINGS)
 
 
 @click.command("format")
 @click.argument("files", nargs=-1, required=True)
 @click.option("--check", "dry", is_flag=True, help="Change nothing; exit 1 if a file would change.")
 @click.option("--stdout", "to_stdout", is_flag=True, help="Print the result; change no file.")
-@json_option
-def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool, as_json: bool) -> None:
+@AS_JSON
+def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool) -> Output | None:
     """Format handbooks and scenario files. Comments and order stay."""
     if dry and to_stdout:
         raise UserMistake("use either `--check` or `--stdout`")
@@ -156,7 +152,7 @@ def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool, as_json: bo
     if to_stdout:
         for _, _, after in formatted:
             say(after.rstrip("\n"))
-        return
+        return None
     changed = [(path, after) for path, before, after in formatted if before != after]
     for path, after in () if dry else changed:
         write_whole(path, after)
@@ -165,9 +161,7 @@ def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool, as_json: bo
     done = "would change" if dry else "changed"
     total = f"{counted(len(formatted), 'file')}: {len(changed)} {done}"
     report = {"files": len(formatted), "changed": [str(path) for path, _ in changed]}
-    give(as_json, report, [*lines, total])
-    if dry and changed:
-        raise SystemExit(Exit.FINDINGS)
+    return Output(report, [*lines, total], Exit.if_any(dry and changed))
 
 
 @click.command()
@@ -191,7 +185,7 @@ def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool, as_json: bo
     help="Model to test on the scenarios, as for `sopilot run`.",
 )
 @click.option("--complete", is_flag=True, help="Also fail if a step or branch wasn't reached.")
-@json_option
+@AS_JSON
 def test(
     handbook: str,
     scenario_file: str | None,
@@ -200,7 +194,6 @@ def test(
     traces: Path | None,
     model: str,
     complete: bool,
-    as_json: bool,
 ) -> None:
     """Run the scenarios of HANDBOOK with simulated tools.
 
@@ -231,13 +224,13 @@ def test(
     )
     coverage = reached(briefing, results)
     shown = [] if wanted else coverage
-    if as_json:
+    if wants_json():
         print_json(summary(source.handbook.name, results, shown))
     else:
         _print_results(results, shown)
     incomplete = complete and any(item.gaps for item in shown)
-    if incomplete or any(not result.passed for _, result in results):
-        raise SystemExit(Exit.FINDINGS)
+    failed = any(not result.passed for _, result in results)
+    raise SystemExit(Exit.if_any(incomplete or failed))
 
 
 def _print_results(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import GOAL, LANGUAGE, NEW_FOLDER, TOOLS, json_option
-from sopilot.cli.output import Exit, give, heading, print_json, progress, say, tell
+from sopilot.cli.options import AS_JSON, GOAL, LANGUAGE, NEW_FOLDER, TOOLS
+from sopilot.cli.output import Exit, Output, progress
 from sopilot.program.codec import program_to_yaml
 from sopilot.runner.compile_figures import PAPER, figure_rows, summarise, write_programs
 from sopilot.runner.explain import (
@@ -36,20 +36,17 @@ EXPLANATION = "explanation"
 )
 @GOAL
 @TOOLS
-@json_option
-def command(
-    source: str, output: Path | None, goal: str | None, tools: str | None, as_json: bool
-) -> None:
+@AS_JSON
+def command(source: str, output: Path | None, goal: str | None, tools: str | None) -> Output:
     progress(f"compiling {source} …")
     started = time.perf_counter()
     units = compile_source(source, tools=tools, goal=goal)
     artifacts = [program_to_yaml(unit.program) for unit in units]
     seconds = time.perf_counter() - started
     written = write_programs(output, units, artifacts) if output else []
-    if len(units) == 1 and output is None and not as_json:
-        say(artifacts[0].rstrip())
-        return
     summary = summarise(units, artifacts, seconds)
+    if len(units) == 1 and output is None:
+        return Output(summary | {"written": []}, [Lines(artifacts[0].rstrip())])
     rows = figure_rows(summary)
     if source == "sopbench:all":
         text = table([(k, v, PAPER.get(k, "")) for k, v in rows], ["", "this compile", "the paper"])
@@ -57,7 +54,7 @@ def command(
         text = table(rows, ["", "this compile"])
     files = [f"\n{len(written)} programs in {output}"] if written else []
     lines = [text, *files, "every program was accepted by the verifier"]
-    give(as_json, summary | {"written": written}, lines)
+    return Output(summary | {"written": written}, lines)
 
 
 @click.command(
@@ -76,7 +73,7 @@ def command(
 @click.option(
     "--check", is_flag=True, help="Prove that every form quotes the same sentences, byte for byte."
 )
-@json_option
+@AS_JSON
 def show(
     source: str,
     form: str,
@@ -85,26 +82,22 @@ def show(
     language: str,
     tools: str | None,
     check: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     if check:
         result = correspondences(source, goal=goal, tools=tools)
-        give(as_json, correspondence_json(result), correspondence_lines(result))
-        broken = any(item.mismatches for item in result.values())
-        raise SystemExit(Exit.FINDINGS if broken else Exit.DONE)
+        broken = Exit.if_any(any(item.mismatches for item in result.values()))
+        return Output(correspondence_json(result), correspondence_lines(result), broken)
     if form != EXPLANATION:
         texts = shown(source, form, goal=goal, function=function, language=language, tools=tools)
-        give(as_json, texts, _text_lines(texts))
-        return
+        return Output(texts, _text_lines(texts))
     units = compile_source(source, tools=tools, goal=goal)
     explained = {unit.label: explain(unit) for unit in units}
-    if as_json:
-        print_json(explained)
-        return
-    for label, why in explained.items():
-        heading(label)
-        tell(explanation_lines(why))
-        say()
+    lines = [
+        line
+        for label, why in explained.items()
+        for line in (Heading(label), *explanation_lines(why), "")
+    ]
+    return Output(explained, lines)
 
 
 def _text_lines(texts: dict[str, Shown]) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import json_option
+from sopilot.cli.options import AS_JSON, wants_json
 from sopilot.cli.output import Exit, print_json, say
 from sopilot.messages.errors import TraceError
 from sopilot.records.loading import export_trace
@@ -33,16 +33,15 @@ Step = dict[str, Any]
 )
 @click.option("--verbose", is_flag=True, help="Show the guard's whole answers to the agent.")
 @click.option("--store", "spec", help="Keep the session in this store: sqlite:PATH.")
-@json_option
-def command(verbose: bool, spec: str | None, as_json: bool) -> None:
+@AS_JSON
+def command(verbose: bool, spec: str | None) -> None:
     with as_file(files("sopilot.cli") / "demo.yaml") as handbook:
         steps = _steps(handbook, open_store(spec) if spec else MemoryStore())
-    if as_json:
+    if wants_json():
         print_json({"handbook": "refunds", "steps": steps})
     else:
         _print(steps, verbose=verbose)
-    as_expected = all(step["expected"] for step in steps)
-    raise SystemExit(Exit.DONE if as_expected else Exit.FINDINGS)
+    raise SystemExit(Exit.if_any(not all(step["expected"] for step in steps)))
 
 
 def _steps(handbook: Path, store: Store) -> list[Step]:

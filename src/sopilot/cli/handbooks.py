@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import BY, STORE, json_option, period
-from sopilot.cli.output import give
+from sopilot.cli.options import BY, IN_STORE, period
+from sopilot.cli.output import Output
 from sopilot.records.versions import (
     SIGNED_OFF,
     WITHDRAWN,
@@ -38,11 +38,8 @@ def command() -> None:
 @click.argument("source")
 @period("First day in force; default: now", "Last day in force")
 @BY
-@STORE
-@json_option
-def release(
-    source: str, begin: str | None, end: str | None, by: str, store: StoreAccess, as_json: bool
-) -> None:
+@IN_STORE
+def release(source: str, begin: str | None, end: str | None, by: str, store: StoreAccess) -> Output:
     """Release SOURCE as the next version: its text, its programs, its scenario coverage."""
     ready, hours = releasable(source), moments(begin, end)
     item, before = store.as_person(
@@ -54,7 +51,7 @@ def release(
         f"({item.identity}), not signed off"
     )
     report = {**item.as_json(), "difference": changed}
-    give(as_json, report, [message, *difference_lines(changed)])
+    return Output(report, [message, *difference_lines(changed)])
 
 
 steps = EntryCommands(command, continue_version, HANDBOOK, NUMBER, BY)
@@ -66,20 +63,18 @@ steps.add("withdraw", WITHDRAWN, "Withdraw VERSION. Sessions that began with it 
 @HANDBOOK
 @click.argument("old", type=int)
 @click.argument("new", type=int)
-@STORE
-@json_option
-def diff(handbook: str, old: int, new: int, store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def diff(handbook: str, old: int, new: int, store: StoreAccess) -> Output:
     """Compare version NEW with OLD: texts, checks, effects."""
     versions = store.read(load_versions)
     changed = differences_between(versions.known(handbook, old), versions.known(handbook, new))
-    give(as_json, changed, difference_lines(changed))
+    return Output(changed, difference_lines(changed))
 
 
 @command.command("list")
-@STORE
-@json_option
-def list_versions(store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def list_versions(store: StoreAccess) -> Output:
     """List every version of every handbook."""
     versions = store.read(load_versions)
     results = [item for known in versions.of.values() for item in known]
-    give(as_json, {"versions": [item.as_json() for item in results]}, version_lines(results))
+    return Output({"versions": [item.as_json() for item in results]}, version_lines(results))

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import STORE, Decorator, all_of, json_option
-from sopilot.cli.output import give
+from sopilot.cli.options import IN_STORE, Decorator, all_of
+from sopilot.cli.output import Output
 from sopilot.protocols import SystemClock
 from sopilot.runner.store_access import StoreAccess
 
@@ -27,7 +27,7 @@ class EntryCommands:
     def add(self, name: str, entry: str, help: str, *params: Decorator, read: Read = dict) -> None:
         """``read`` turns the values of the options into the entry's details."""
 
-        def run(store: StoreAccess, as_json: bool, **argument: Any) -> None:
+        def run(store: StoreAccess, **argument: Any) -> Output:
             details = read({key: _plain(value) for key, value in argument.items()})
             message = store.as_person(
                 lambda opened, who: self._write(
@@ -35,9 +35,9 @@ class EntryCommands:
                 )
             )
             report = {"recorded": entry, "message": message or None}
-            give(as_json, report, [message or "recorded"], indent=None)
+            return Output(report, [message or "recorded"], indent=None)
 
-        decorate = all_of(*self._shared, *params, STORE, json_option)
+        decorate = all_of(*self._shared, *params, IN_STORE)
         self._group.command(name, help=help)(decorate(run))
 
 

@@ -12,7 +12,17 @@ import click
 from sopilot import __version__
 from sopilot.cli.configuration import TOKEN_FILE, load_configuration
 from sopilot.cli.lazy_group import LazyGroup
-from sopilot.cli.output import Exit, flushed, lost, open_streams, print_json, say
+from sopilot.cli.output import (
+    WANTS_JSON,
+    Exit,
+    Output,
+    flushed,
+    give,
+    lost,
+    open_streams,
+    print_json,
+    say,
+)
 from sopilot.messages.diagnostic import Diagnostic, Place, render_diagnostics
 from sopilot.messages.errors import SopilotError, UserMistake, mistake
 from sopilot.values.text import visible
@@ -87,6 +97,15 @@ def sopilot(ctx: click.Context, config: Path | None, token_file: Path | None) ->
     ctx.obj = load_configuration(config, group.list_commands(ctx))
     if name in ctx.obj.values and (command := group.get_command(ctx, name)) is not None:
         ctx.default_map = {name: ctx.obj.table(name, command, ctx)}
+
+
+@sopilot.result_callback()
+@click.pass_context
+def _print_output(ctx: click.Context, /, output: object, **options: object) -> None:
+    if isinstance(output, Output):
+        wants_json = ctx.meta.get(WANTS_JSON, False)
+        give(wants_json, output.value, output.lines, indent=output.indent)
+        ctx.exit(output.code)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

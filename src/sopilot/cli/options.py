@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import click
 
 from sopilot.cli.configuration import TOKEN_FILE, Configuration
+from sopilot.cli.output import WANTS_JSON
 from sopilot.runner.store_access import StoreAccess
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -51,9 +51,25 @@ def _configured(name: str, *names: str, **settings: Any) -> Decorator:
     return click.option(name, *names, cls=ConfiguredOption, envvar=variable, **settings)
 
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object on stdout instead of text."
+JSON_HELP = "Print one JSON object on stdout instead of text."
+
+
+def _note_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    ctx.meta[WANTS_JSON] = value
+
+
+AS_JSON = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_note_json, help=JSON_HELP
 )
+"""For a command that returns its ``Output``."""
+
+
+def wants_json() -> bool:
+    return bool(click.get_current_context().meta[WANTS_JSON])
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+"""For a command that prints by itself."""
 LANGUAGE = _configured(
     "--language", type=click.Choice(["en", "zh"]), default="en", show_default=True,
     help="Language of results and of texts for the model.",
@@ -65,7 +81,6 @@ VIEW = _configured("--view", metavar="VIEW", help="How much of the handbook the 
 BY = click.option(
     "--as", "by", default="", metavar="NAME", help="Your name. Taken from the token if you use one."
 )
-SESSION = click.argument("session_id", metavar="ID")
 WHY = click.option("--why", required=True, help="Reason to record.")
 GOAL = click.option("--goal", metavar="NAME", help="Use only this procedure.")
 TOOLS = click.option(
@@ -74,10 +89,30 @@ TOOLS = click.option(
     help="Tool list of SOPBench: without or with the readers of the whole database.",
 )
 
-_STORE = _configured(
-    "--store", "store_spec", metavar="sqlite:PATH|postgres:DSN",
+
+def _store_access(ctx: click.Context, param: click.Parameter, spec: str | None) -> StoreAccess:
+    return StoreAccess(spec, ctx.meta.get(TOKEN_FILE))
+
+
+STORE = _configured(
+    "--store", is_eager=True, callback=_store_access, metavar="sqlite:PATH|postgres:DSN",
     help="Session store. Default: sessions.db in your data folder.",
 )  # fmt: skip
+"""Passes ``store``, a ``StoreAccess`` with the caller's token, before it reads session ids."""
+IN_STORE = all_of(STORE, AS_JSON)
+
+
+def full_id(ctx: click.Context, param: click.Parameter, value: Any) -> Any:
+    """Callback of options that name sessions of the ``STORE``: their full ids."""
+    if not value or ctx.resilient_parsing:
+        return value
+    store: StoreAccess = ctx.params["store"]
+    if isinstance(value, tuple):
+        return tuple(map(store.session_id, value))
+    return store.session_id(value)
+
+
+SESSION = click.argument("session_id", metavar="ID", callback=full_id)
 
 
 def period(since: str, until: str, *, required: bool = False) -> Decorator:
@@ -86,17 +121,3 @@ def period(since: str, until: str, *, required: bool = False) -> Decorator:
         click.option("--from", "begin", required=required, metavar="DATE", help=f"{since} (UTC)."),
         click.option("--to", "end", required=required, metavar="DATE", help=f"{until} (UTC)."),
     )
-
-
-def STORE(command: Function) -> Function:
-    """Pass ``store``, a ``StoreAccess`` with the caller's token, and the full id of a session
-    that the user names."""
-
-    @functools.wraps(command)
-    def run(*value: Any, store_spec: str | None, **named: Any) -> Any:
-        store = StoreAccess(store_spec, click.get_current_context().meta.get(TOKEN_FILE))
-        if named.get("session_id"):
-            named["session_id"] = store.session_id(named["session_id"])
-        return command(*value, store=store, **named)
-
-    return _STORE(run)

@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import IntEnum
 from typing import Any
@@ -31,6 +32,24 @@ class Exit(IntEnum):
     WAITING = 4
     NOT_JUDGED = 5
     INTERRUPTED = 130
+
+    @classmethod
+    def if_any(cls, findings: object) -> Exit:
+        return cls.FINDINGS if findings else cls.DONE
+
+
+WANTS_JSON = "sopilot.json"
+"""Where the click context holds whether the command's ``Output`` is printed as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command returns: a value for scripts, the same as lines for people, its exit code."""
+
+    value: Any
+    lines: Iterable[str]
+    code: Exit = Exit.DONE
+    indent: int | None = 2
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:

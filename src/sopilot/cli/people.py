@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import STORE, json_option
-from sopilot.cli.output import give
+from sopilot.cli.options import IN_STORE
+from sopilot.cli.output import Output
 from sopilot.records.people import (
     change_people,
     deputy_details,
@@ -95,9 +95,8 @@ EntryCommands(command, issue_token).add(
 
 
 @command.command("list")
-@STORE
-@json_option
-def list_people(store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def list_people(store: StoreAccess) -> Output:
     """List everybody, with roles, tokens and deputies."""
     people = store.read(load_people)
-    give(as_json, people_json(people), people_lines(people))
+    return Output(people_json(people), people_lines(people))

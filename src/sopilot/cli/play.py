@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
-from sopilot.cli.options import LANGUAGE, SESSION, STORE, TOOLS, all_of, json_option
-from sopilot.cli.output import Exit, give
+from sopilot.cli.options import IN_STORE, LANGUAGE, SESSION, TOOLS, all_of
+from sopilot.cli.output import Exit, Output
 from sopilot.messages.errors import UserMistake
 from sopilot.models.replay import reply_from_json
 from sopilot.protocols import ModelReply, ToolCall
@@ -29,7 +29,7 @@ from sopilot.views.catalogue import VIEWS
 
 Answer = TypeVar("Answer")
 
-_AT_SESSION = all_of(SESSION, STORE, json_option)
+_AT_SESSION = all_of(SESSION, IN_STORE)
 
 
 @click.group()
@@ -47,19 +47,18 @@ def command() -> None:
 @TOOLS
 @LANGUAGE
 @click.option("--model", default="played", help="Name of the agent to record.")
-@STORE
-@json_option
-def start(task: str, tools: str | None, store: StoreAccess, as_json: bool, **how: str) -> None:
+@IN_STORE
+def start(task: str, tools: str | None, store: StoreAccess, **how: str) -> Output:
     """Begin TASK; print the session's id and everything a model would receive."""
     begin = {"tools": tools or "official", **how}
-    _print_screen(_with_play(store, task, screen, begin), as_json)
+    return _screen(store, task, begin)
 
 
 @command.command()
 @_AT_SESSION
-def show(session_id: str, store: StoreAccess, as_json: bool) -> None:
+def show(session_id: str, store: StoreAccess) -> Output:
     """Print everything a model would receive now."""
-    _print_screen(_with_play(store, session_id, screen), as_json)
+    return _screen(store, session_id)
 
 
 @command.command()
@@ -67,42 +66,40 @@ def show(session_id: str, store: StoreAccess, as_json: bool) -> None:
 @click.argument("tool")
 @click.argument("arguments", default="{}", metavar="JSON")
 @click.option("--say", "beside", default="", help="Text of the agent in the same message.")
-def call(tool: str, arguments: str, beside: str, **where: Any) -> None:
+def call(tool: str, arguments: str, beside: str, **where: Any) -> Output:
     """Call TOOL with a JSON object of arguments, as the model would."""
-    _move(ModelReply(beside, (ToolCall("", tool, arguments),)), **where)
+    return _move(ModelReply(beside, (ToolCall("", tool, arguments),)), **where)
 
 
 @command.command("say")
 @_AT_SESSION
 @click.argument("text")
-def say_(text: str, **where: Any) -> None:
+def say_(text: str, **where: Any) -> Output:
     """Say TEXT to the user; print the answer."""
-    _move(ModelReply(text), **where)
+    return _move(ModelReply(text), **where)
 
 
 @command.command()
 @_AT_SESSION
 @click.argument("message", metavar="JSON")
-def reply(message: str, **where: Any) -> None:
+def reply(message: str, **where: Any) -> Output:
     """Send a whole message of the model: {content, tool_calls: [{name, arguments}]}."""
     try:
         whole = reply_from_json(json.loads(message))
     except (ValueError, RecursionError) as error:
         raise UserMistake(f"the message isn't JSON ({error})") from error
-    _move(whole, **where)
+    return _move(whole, **where)
 
 
 @command.command()
 @_AT_SESSION
-def finish(session_id: str, store: StoreAccess, as_json: bool) -> None:
+def finish(session_id: str, store: StoreAccess) -> Output:
     """End the session and print its score: the evaluator's verdict and the audit's findings.
 
     Exit 1 if the task wasn't passed.
     """
     score: PlayScore = _with_play(store, session_id, Play.finish)
-    give(as_json, score.as_json(), score_lines(score))
-    if not score.passed:
-        raise SystemExit(Exit.FINDINGS)
+    return Output(score.as_json(), score_lines(score), Exit.if_any(not score.passed))
 
 
 def _with_play(
@@ -116,11 +113,12 @@ def _with_play(
     )
 
 
-def _move(move: ModelReply, session_id: str, store: StoreAccess, as_json: bool) -> None:
+def _move(move: ModelReply, session_id: str, store: StoreAccess) -> Output:
     turn: PlayedTurn = _with_play(store, session_id, lambda play: play.player.reply(move))
     frame = ["", Lines(turn.frame_text)] if turn.frame_text else []
-    give(as_json, asdict(turn), [Lines(turn.answer), *frame])
+    return Output(asdict(turn), [Lines(turn.answer), *frame])
 
 
-def _print_screen(shown: dict[str, object], as_json: bool) -> None:
-    give(as_json, shown, screen_lines(shown))
+def _screen(store: StoreAccess, name: str, begin: dict[str, str] | None = None) -> Output:
+    shown = _with_play(store, name, screen, begin)
+    return Output(shown, screen_lines(shown))

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import NEW_FILE, STORE, WHY, json_option
-from sopilot.cli.output import Exit, give
+from sopilot.cli.options import IN_STORE, NEW_FILE, WHY, full_id
+from sopilot.cli.output import Exit, Output
 from sopilot.files.text import write_whole
 from sopilot.protocols import SystemClock
 from sopilot.records.journal import entries
@@ -71,43 +71,41 @@ policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 
 @command.command()
 @click.option("--subject", "subjects", **_SUBJECT)
-@click.option("--session", "session_ids", multiple=True, metavar="ID", help="Session (repeatable).")
+@click.option(
+    "--session", "session_ids", multiple=True, metavar="ID", callback=full_id,
+    help="Session (repeatable).",
+)  # fmt: skip
 @click.option("--due", is_flag=True, help="Everything kept longer than its period.")
 @click.option("--unfinished", is_flag=True, help="Include sessions whose calls wait for people.")
 @WHY
-@STORE
-@json_option
-def erase(store: StoreAccess, as_json: bool, **wanted: Any) -> None:
+@IN_STORE
+def erase(store: StoreAccess, **wanted: Any) -> Output:
     """Erase the contents of sessions. Exit 1 if some couldn't be erased."""
-    wanted["session_ids"] = tuple(map(store.session_id, wanted["session_ids"]))
     done = store.as_person(
         lambda opened, who: erase_wanted(opened, who=who, clock=SystemClock(), **wanted)
     )
     forget_simulators(done.erased, store.spec)
-    give(as_json, done.as_json(), done.lines())
-    raise SystemExit(Exit.DONE if done.all_erased else Exit.FINDINGS)
+    return Output(done.as_json(), done.lines(), Exit.if_any(not done.all_erased))
 
 
 @command.command()
 @click.option("--subject", "subjects", required=True, **_SUBJECT)
 @click.option("-o", "--output", type=NEW_FILE, required=True, help="JSON file to write.")
-@STORE
-@json_option
-def disclose(subjects: Sequence[str], output: Path, store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def disclose(subjects: Sequence[str], output: Path, store: StoreAccess) -> Output:
     """Write everything stored about a person, session by session, as JSON."""
     records = store.read(lambda opened: sessions_with(opened, subjects))
     store.require_readable("disclose", [record.id for record in records])
     text = store.read(lambda opened: disclosed(opened, subjects, records))
     write_whole(output, text, private=True)
     report = {"output": str(output), "sessions": [record.id for record in records]}
-    give(as_json, report, [f"written: {output}"])
+    return Output(report, [f"written: {output}"])
 
 
 @command.command()
-@STORE
-@json_option
-def log(store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def log(store: StoreAccess) -> Output:
     """List who read or exported contents, and when."""
     result = store.read(lambda opened: entries(opened, READING))
     readings = [{"at": item.at, **item.details} for item in result]
-    give(as_json, {"readings": readings}, reading_lines(result))
+    return Output({"readings": readings}, reading_lines(result))

@@ -14,17 +14,8 @@ from pathlib import Path
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import (
-    BY,
-    EITHER,
-    FILE,
-    NEW,
-    STORE,
-    WHY,
-    json_option,
-    period,
-)
-from sopilot.cli.output import Exit, give, hand_out, print_json, tell, warn
+from sopilot.cli.options import BY, EITHER, FILE, IN_STORE, NEW, STORE, WHY, full_id, period
+from sopilot.cli.output import Exit, Output, hand_out, warn
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.actions import ActionOutcome
@@ -89,8 +80,7 @@ def command() -> None:
 )
 @click.option("--rebuild", is_flag=True, help="Rebuild the rows from the traces first.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-@STORE
-@json_option
+@IN_STORE
 def actions(
     begin: str | None,
     end: str | None,
@@ -103,8 +93,7 @@ def actions(
     rebuild: bool,
     as_csv: bool,
     store: StoreAccess,
-    as_json: bool,
-) -> None:
+) -> Output | None:
     """List every action, newest first: carried out, attempted, blocked, rejected, expired, failed
     or of unknown outcome.
 
@@ -134,10 +123,9 @@ def actions(
     store.may_see("records actions", [item for item in requests if item], to_all=True)
     if as_csv:
         hand_out(register_csv(result.entries(limit), names))
-    elif as_json:
-        print_json(register_json(result, limit))
-    else:
-        tell(register_lines(result, limit or _SHOWN, names))
+        return None
+    lines = register_lines(result, limit or _SHOWN, names)
+    return Output(register_json(result, limit), lines)
 
 
 @command.command()
@@ -156,9 +144,8 @@ def actions(
     metavar="HEX|FILE",
     help="Public key of the last seal, if it was another.",
 )
-@STORE
-@json_option
-def seal(key_file: Path, store: StoreAccess, as_json: bool, **texts: Sequence[str]) -> None:
+@IN_STORE
+def seal(key_file: Path, store: StoreAccess, **texts: Sequence[str]) -> Output:
     """Seal the log of all sessions: one entry per session that has changed, a Merkle tree over all
     entries, and a signed head.
 
@@ -169,7 +156,7 @@ def seal(key_file: Path, store: StoreAccess, as_json: bool, **texts: Sequence[st
     earlier = [public_key(item) for item in texts["earlier"]]
     sealing = store.write(lambda opened: seal_and_send(opened, key, targets, earlier))
     sent = [f"sent to {target}" for target in targets]
-    give(as_json, {**sealing.as_json(), "sent": list(targets)}, [*sealed_lines(sealing), *sent])
+    return Output({**sealing.as_json(), "sent": list(targets)}, [*sealed_lines(sealing), *sent])
 
 
 @command.command()
@@ -189,8 +176,7 @@ def seal(key_file: Path, store: StoreAccess, as_json: bool, **texts: Sequence[st
     is_flag=True,
     help="Read events only of sessions that changed since the head.",
 )
-@STORE
-@json_option
+@IN_STORE
 def verify(
     head: str | None,
     trusted: Sequence[str],
@@ -198,8 +184,7 @@ def verify(
     bundle: Path | None,
     without_events: bool,
     store: StoreAccess,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Compare a store with a sealed head and name everything missing or altered: sessions that
     were deleted, inserted, cut, exchanged or rewritten, a log that was cut or rewritten, an old
     copy, rows that their traces don't yield. Exit 1 if there is any.
@@ -215,13 +200,11 @@ def verify(
 
         with unpacked(bundle) as folder:
             good, lines = check_bundle(folder, keys)
-        give(as_json, {"whole": good, "says": lines}, lines)
-        sys.exit(Exit.DONE if good else Exit.FINDINGS)
+        return Output({"whole": good, "says": lines}, lines, Exit.if_any(not good))
     if proof_file is not None:
         message, problem = checked_proof(proof_file, keys)
         answer = {"proven": not problem, "says": message or None, "problem": problem or None}
-        give(as_json, answer, [message or f"not proven: {problem}"])
-        sys.exit(Exit.FINDINGS if problem else Exit.DONE)
+        return Output(answer, [message or f"not proven: {problem}"], Exit.if_any(problem))
     assert head is not None
     gc.disable()  # very many small values and no cycles: the collector would take a third
     file = Path(head)
@@ -233,8 +216,11 @@ def verify(
             return await verify_store(opened, seals, keys, events=events, elsewhere=elsewhere)
 
         result = store.read(use)
-    give(as_json, verified_json(result, without_events), verified_lines(result, without_events))
-    sys.exit(Exit.DONE if result.complete else Exit.FINDINGS)
+    return Output(
+        verified_json(result, without_events),
+        verified_lines(result, without_events),
+        Exit.if_any(not result.complete),
+    )
 
 
 @contextmanager
@@ -271,7 +257,7 @@ def _digests(store: StoreAccess) -> Mapping[str, str]:
 
 
 @command.command()
-@click.argument("session_id", metavar="[ID]", required=False)
+@click.argument("session_id", metavar="[ID]", required=False, callback=full_id)
 @click.option("--head", metavar="FILE|STORE", required=True, help="Head to prove it under.")
 @click.option("--since", metavar="FILE|STORE", help="Earlier head: prove that the log only grew.")
 @STORE
@@ -295,11 +281,8 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
 @period("First day or time", "Last day, inclusive", required=True)
 @click.option("-o", "--output", type=NEW, required=True, help="A new or empty folder, or NAME.zip.")
 @click.option("--payloads", is_flag=True, help="Include contents stored beside the traces.")
-@STORE
-@json_option
-def export(
-    begin: str, end: str, output: Path, payloads: bool, store: StoreAccess, as_json: bool
-) -> None:
+@IN_STORE
+def export(begin: str, end: str, output: Path, payloads: bool, store: StoreAccess) -> Output:
     """Export a period for an auditor: register, traces, log, sealed heads, journals, handbooks, a
     summary, and a verifier that runs offline: python3 verify.pyz PUBLIC_KEY."""
     since, until = read_moment(begin), read_moment(end, whole_day=True)
@@ -307,7 +290,7 @@ def export(
     files = store.write(lambda opened: bundle_files(opened, since, until, payloads=payloads))
     write_bundle(output, files)
     lines = [f"{output}: {len(files)} files; check them with its verify.pyz"]
-    give(as_json, {"output": str(output), "files": sorted(files)}, lines)
+    return Output({"output": str(output), "files": sorted(files)}, lines)
 
 
 @command.group()
@@ -320,19 +303,21 @@ def deviations() -> None:
 @click.option(
     "--state", type=click.Choice(["open", "judged", "closed"]), help="List only this state."
 )
-@click.option("--session", "session_id", metavar="ID", help="List only those of this session.")
+@click.option(
+    "--session", "session_id", metavar="ID", callback=full_id,
+    help="List only those of this session.",
+)  # fmt: skip
 @click.option("--overdue", is_flag=True, help="List only those past their date.")
-@STORE
-@json_option
+@IN_STORE
 def list_deviations(
-    state: str | None, session_id: str | None, overdue: bool, store: StoreAccess, as_json: bool
-) -> None:
+    state: str | None, session_id: str | None, overdue: bool, store: StoreAccess
+) -> Output:
     """List deviations and what was done about them."""
     known = list(store.read(load_deviations).values())
     now = SystemClock().now()
     results = [item for item in known if item.fits(state, session_id, overdue, now)]
     report = {"deviations": [item.as_json() for item in results], "of": len(known)}
-    give(as_json, report, deviation_lines(results, len(known), now))
+    return Output(report, deviation_lines(results, len(known), now))
 
 
 steps = EntryCommands(deviations, deviation_step, click.argument("number", type=int), BY)

@@ -6,22 +6,23 @@ import secrets
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
 from sopilot.agent.result import Ending
 from sopilot.cli.options import (
     GOAL,
+    IN_STORE,
     LANGUAGE,
     MODEL,
     SESSION,
     STORE,
     VIEW,
     all_of,
-    json_option,
+    wants_json,
 )
-from sopilot.cli.output import Exit, give, say, warn
+from sopilot.cli.output import Exit, Output, say, warn
 from sopilot.cli.watch import Watcher, result_lines
 from sopilot.messages.errors import UserMistake
 from sopilot.messages.results import result_words
@@ -41,7 +42,7 @@ from sopilot.runner.qualifications import VIEW_HELP, checked_view
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import StoreAccess
 from sopilot.session.orphans import Waiting, resolve_orphan, unknown_lines, waiting_in
-from sopilot.tasks.folder_tasks import TaskRun, folder_coverage, folder_lines
+from sopilot.tasks.folders import TaskRun, folder_coverage, folder_lines
 from sopilot.tasks.task import Result
 from sopilot.values.text import counted
 from sopilot.views.catalogue import VIEWS
@@ -58,7 +59,12 @@ TRUST = click.option(
 )
 FRAMES = click.option("--frames", is_flag=True, help="Show what the model sees.")
 BUDGETS = click.option(
-    "--budget", multiple=True, metavar="NAME=N", help="Set a budget (repeatable)."
+    "--budget",
+    "budgets",
+    multiple=True,
+    metavar="NAME=N",
+    callback=lambda ctx, param, written: chosen_budgets(written),
+    help="Set a budget (repeatable).",
 )
 _session_options = all_of(
     click.argument("source"),
@@ -106,32 +112,29 @@ _session_options = all_of(
     help="Value that the user can tell the agent (repeatable).",
 )
 @BUDGETS
-@STORE
-@json_option
+@IN_STORE
 def command(
     source: str,
     task: str | None,
     out: str | None,
     inputs: tuple[str, ...],
-    budget: tuple[str, ...],
     frames: bool,
     trust: bool,
     store: StoreAccess,
-    as_json: bool,
     **value: Any,
-) -> None:
-    budgets = chosen_budgets(budget)
+) -> Output:
+    quiet = wants_json()
     opened = open_source(source, out=run_folder(source, task, out))
     allow_code(opened, trust=trust)
     typed = inputs and not isinstance(opened, FolderSource)
     known = typed_inputs(inputs, opened.briefing(value["goal"]).programs if typed else {})
-    options = _options(opened, task=task, inputs=known, budgets=budgets, **value)
+    options = _options(opened, task=task, inputs=known, **value)
     if isinstance(opened, FolderSource) and task == ALL_TASKS:
-        _show_all(opened, run_all(options, opened, store), as_json=as_json)
-    if not as_json:
+        return _all_output(opened, run_all(options, opened, store))
+    if not quiet:
         warn(who_answers(options, opened))
-    done = perform_here(options, store, source=opened, quiet=as_json, frames=frames)
-    _finish(done, options, as_json=as_json)
+    done = perform_here(options, store, source=opened, quiet=quiet, frames=frames)
+    return _output(done, options)
 
 
 @click.command(
@@ -142,7 +145,7 @@ def command(
 @STORE
 def chat(
     source: str, task: str | None, frames: bool, trust: bool, store: StoreAccess, **value: Any
-) -> None:
+) -> Output:
     opened = open_source(source, out=run_folder(source, task, None))
     if value["model"] == "reference":
         say("The reference executor asks for values by name. Answer with the value alone, or with")
@@ -153,7 +156,7 @@ def chat(
     options = _options(opened, task=task, person=True, budgets=_PATIENCE, **value)
     warn(who_answers(options, opened))
     done = perform_here(options, store, source=opened, frames=frames)
-    _finish(done, options, opened, as_json=False)
+    return _output(done, options, opened)
 
 
 @click.command()
@@ -173,27 +176,24 @@ def chat(
 @BUDGETS
 @FRAMES
 @TRUST
-@STORE
-@json_option
+@IN_STORE
 def resume(
     session_id: str,
-    budget: tuple[str, ...],
+    budgets: Mapping[str, Any],
     frames: bool,
     trust: bool,
     store: StoreAccess,
-    as_json: bool,
     **how: bool,
-) -> None:
+) -> Output:
     """Resume session ID where its trace ends. Irreversible calls are never repeated.
 
     ID is a session id, a unique prefix of one, or `last`.
     """
     if how["as_started"] and how["accept_changed"]:
         raise UserMistake("use either --as-started or --accept-changed")
-    budgets = chosen_budgets(budget)
     options = store.read(lambda opened: kept_options(opened, session_id))
     if options is None:
-        _tidy(session_id, store, take_over=how["take_over"], as_json=as_json)
+        return _resolve_orphan(session_id, store, take_over=how["take_over"])
     store.require_readable("resume", [session_id])
     options = replace(options, budgets={**options.budgets, **budgets})
     text = options.text if how["as_started"] else None
@@ -201,9 +201,9 @@ def resume(
     allow_code(source, trust=trust)
     done = perform_here(
         options, store, source=source, session_id=session_id, resume=how,
-        quiet=as_json, frames=frames,
+        quiet=wants_json(), frames=frames,
     )  # fmt: skip
-    _finish(done, options, source, as_json=as_json)
+    return _output(done, options, source)
 
 
 def _options(opened: TaskSource, *, view: str | None, model: str, **value: Any) -> RunOptions:
@@ -243,21 +243,18 @@ def perform_here(
     opened = source or open_source(options.source, out=options.out)
     watch = Watcher(quiet=quiet, frames=frames, person=options.person)
     try:
-        return store.as_person(
-            lambda used, who: perform(
-                used, who, options, opened, session,
-                watch=watch, tell=warn, store_spec=store.spec, resume=resume,
+        return store.write(
+            lambda used: perform(
+                used, store, options, opened, session, watch=watch, tell=warn, resume=resume
             )
-        )  # fmt: skip
+        )
     except KeyboardInterrupt:
         say(f"\ninterrupted; resume with: sopilot resume {session}", err=True)
         raise SystemExit(Exit.INTERRUPTED) from None
 
 
-def _finish(
-    done: Result, options: RunOptions, source: TaskSource | None = None, *, as_json: bool
-) -> NoReturn:
-    """Print the result and exit. A customer who is served reads no more than they may."""
+def _output(done: Result, options: RunOptions, source: TaskSource | None = None) -> Output:
+    """A customer who is served reads no more than they may."""
     confidential = (
         options.person
         and source is not None
@@ -266,14 +263,12 @@ def _finish(
     lines = [*result_lines(done, options.language, customer=confidential)]
     if options.out is not None:
         lines.append(result_words("files", options.language, path=options.out))
-    give(as_json, done.as_json, lines)
-    if not done.good:
-        raise SystemExit(Exit.FINDINGS)
     codes = {Ending.REFUSED: Exit.REFUSED, Ending.WAITING: Exit.WAITING}
-    raise SystemExit(codes.get(done.ending, Exit.DONE))
+    code = codes.get(done.ending, Exit.DONE) if done.good else Exit.FINDINGS
+    return Output(done.as_json(), lines, code)
 
 
-def _tidy(session_id: str, store: StoreAccess, *, take_over: bool, as_json: bool) -> NoReturn:
+def _resolve_orphan(session_id: str, store: StoreAccess, *, take_over: bool) -> Output:
     """Record what the owner of a served session, or of an agent's own, left open."""
 
     async def use(opened: Store) -> Waiting:
@@ -287,8 +282,8 @@ def _tidy(session_id: str, store: StoreAccess, *, take_over: bool, as_json: bool
         f"header `sopilot-session`; Python: `Conversations`). Now {state}."
     )
     report = {"session": session_id, "door": "other", **result.as_json()}
-    give(as_json, report, [message, *unknown_lines(result.unknown)], indent=None)
-    raise SystemExit(Exit.FINDINGS if result.unknown else Exit.DONE)
+    lines = [message, *unknown_lines(result.unknown)]
+    return Output(report, lines, Exit.if_any(result.unknown), indent=None)
 
 
 def run_all(options: RunOptions, source: FolderSource, store: StoreAccess) -> list[TaskRun]:
@@ -309,14 +304,14 @@ def run_all(options: RunOptions, source: FolderSource, store: StoreAccess) -> li
     return runs
 
 
-def _show_all(source: FolderSource, runs: list[TaskRun], *, as_json: bool) -> NoReturn:
+def _all_output(source: FolderSource, runs: list[TaskRun]) -> Output:
     coverage = folder_coverage(source.folder, [run.result for run in runs])
+    passed = sum(run.result.good for run in runs)
     report = {
         "folder": source.folder.name,
         "n": len(runs),
-        "passed": sum(run.result.good for run in runs),
+        "passed": passed,
         "coverage": coverage.as_json(),
         "tasks": [{"id": run.task.id, **run.result.as_json()} for run in runs],
     }
-    give(as_json, report, folder_lines(runs, coverage))
-    raise SystemExit(Exit.DONE if all(run.result.good for run in runs) else Exit.FINDINGS)
+    return Output(report, folder_lines(runs, coverage), Exit.if_any(passed < len(runs)))

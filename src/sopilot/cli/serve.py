@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import LANGUAGE, NEW, STORE, TOOLS, Decorator, all_of
+from sopilot.cli.options import LANGUAGE, NEW, STORE, TOOLS, Decorator, all_of, full_id
 from sopilot.integrations.logs import FORMATS, LOG, log_to_stderr
 from sopilot.integrations.mcp.options import LIMITS_HELP, ServerOptions
 from sopilot.messages.errors import mistake
@@ -50,7 +50,10 @@ server_options = all_of(
     click.option(
         "--limit", "limited", multiple=True, metavar="NAME=NUMBER", hidden=True, help=LIMITS_HELP
     ),
-    click.option("--session", "session_id", metavar="ID", help="Resume this session (stdio)."),
+    click.option(
+        "--session", "session_id", metavar="ID", callback=full_id,
+        help="Resume this session (stdio).",
+    ),
     STORE,
 )  # fmt: skip
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from sopilot.cli.options import SESSION, STORE, json_option
-from sopilot.cli.output import Exit, give, print_json, say, warn
+from sopilot.cli.options import IN_STORE, SESSION, wants_json
+from sopilot.cli.output import Exit, Output, print_json, say, warn
 from sopilot.protocols import SystemClock
 from sopilot.records.store import SessionRecord, Store
 from sopilot.runner.store_access import StoreAccess
@@ -38,9 +38,8 @@ def command() -> None:
     help="List only sessions with an irreversible call of unknown outcome, or held by a fence. "
     "Exit 1 if there are any.",
 )
-@STORE
-@json_option
-def list_sessions(limit: int, orphaned: bool, store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def list_sessions(limit: int, orphaned: bool, store: StoreAccess) -> Output:
     """List sessions, newest first, with status and position."""
 
     async def use(opened: Store) -> tuple[list[SessionRecord], int, Fence]:
@@ -54,16 +53,14 @@ def list_sessions(limit: int, orphaned: bool, store: StoreAccess, as_json: bool)
     records, count, fence = store.read(use)
     rows = [{**record.as_json(), "fenced": fence.holds_open(record)} for record in records]
     lines = session_lines(records, count, fence)
-    give(as_json, {"sessions": rows, "of": count}, lines, indent=None)
-    if orphaned and records:
-        raise SystemExit(Exit.FINDINGS)
+    findings = Exit.if_any(orphaned and records)
+    return Output({"sessions": rows, "of": count}, lines, findings, indent=None)
 
 
 @command.command("show")
 @SESSION
-@STORE
-@json_option
-def show_session(session_id: str, store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def show_session(session_id: str, store: StoreAccess) -> Output:
     """Show one session: status, position, waiting calls."""
 
     async def use(opened: Store) -> tuple[SessionRecord, Waiting, Fence]:
@@ -72,7 +69,7 @@ def show_session(session_id: str, store: StoreAccess, as_json: bool) -> None:
 
     record, waiting, fence = store.read(use)
     report = {**record.as_json(), **waiting.as_json()}
-    give(as_json, report, [*session_lines([record], 1, fence), *waiting_lines(waiting)])
+    return Output(report, [*session_lines([record], 1, fence), *waiting_lines(waiting)])
 
 
 @command.command("sweep")
@@ -82,9 +79,8 @@ def show_session(session_id: str, store: StoreAccess, as_json: bool) -> None:
     metavar="SECONDS",
     help="Repeat at this interval until interrupted.",
 )
-@STORE
-@json_option
-def sweep_sessions(watch: float | None, store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def sweep_sessions(watch: float | None, store: StoreAccess) -> None:
     """Record irreversible calls whose process is gone as `outcome unknown`.
 
     An HTTP server does this by itself. Exit 1 if there was such a call.
@@ -92,10 +88,10 @@ def sweep_sessions(watch: float | None, store: StoreAccess, as_json: bool) -> No
 
     def report(calls: list[LeftOpen]) -> None:
         for call in calls:
-            if as_json:
+            if wants_json():
                 print_json(call.as_json(), indent=None)
             else:
                 say(f"{call.session_id}  {call.call_id}  {call.action}  outcome unknown")
 
     orphans = store.write(lambda opened: keep_sweeping(opened, watch, report, warn))
-    raise SystemExit(Exit.FINDINGS if orphans else Exit.DONE)
+    raise SystemExit(Exit.if_any(orphans))

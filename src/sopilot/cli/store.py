@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import BY, FILE, NEW_FILE, STORE, WHY, json_option
-from sopilot.cli.output import give
+from sopilot.cli.options import BY, FILE, IN_STORE, NEW_FILE, WHY, full_id
+from sopilot.cli.output import Output
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import Principal
@@ -29,15 +29,13 @@ def command() -> None:
 @click.option("--runtime", multiple=True, metavar="ROLE", help="Role that runs sessions.")
 @click.option("--auditor", multiple=True, metavar="ROLE", help="Role that only reads.")
 @click.option("--keeper", multiple=True, metavar="ROLE", help="Role that also erases and prunes.")
-@STORE
-@json_option
+@IN_STORE
 def migrate(
     runtime: tuple[str, ...],
     auditor: tuple[str, ...],
     keeper: tuple[str, ...],
     store: StoreAccess,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Bring the tables up to this release. No other command needs the right to create tables.
 
     The roles (PostgreSQL) must exist. Name them again after every upgrade: it may have added
@@ -53,26 +51,24 @@ def migrate(
         return schema
 
     schema = store.write(use)
-    give(as_json, {"schema": schema}, [f"schema {schema}"])
+    return Output({"schema": schema}, [f"schema {schema}"])
 
 
 @command.command()
 @click.argument("file", type=NEW_FILE)
-@STORE
-@json_option
-def backup(file: Path, store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def backup(file: Path, store: StoreAccess) -> Output:
     """Copy the store, as it is now, into a new FILE, a SQLite store."""
     store.may_see("backup", [str(file)], to_all=True)
     rows = store.read(lambda opened: back_up(opened, file))
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events in {file}"
-    give(as_json, rows, [copied])
+    return Output(rows, [copied])
 
 
 @command.command("restore")
 @click.argument("file", type=FILE)
-@STORE
-@json_option
-def restore_command(file: Path, store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def restore_command(file: Path, store: StoreAccess) -> Output:
     """Copy a back-up into an empty store of either kind, and fence it.
 
     Earlier leases end. Irreversible calls of the sessions are blocked until `store release`: the
@@ -80,14 +76,13 @@ def restore_command(file: Path, store: StoreAccess, as_json: bool) -> None:
     """
     rows = store.write(lambda opened: restore(opened, file))
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"
-    give(as_json, rows, [copied, "fenced: see `sopilot sessions list --orphaned`, `store release`"])
+    return Output(rows, [copied, "fenced: see `sopilot sessions list --orphaned`, `store release`"])
 
 
 @command.command()
 @WHY
-@STORE
-@json_option
-def fence(why: str, store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def fence(why: str, store: StoreAccess) -> Output:
     """Block the irreversible calls of every session that the store has now.
 
     Run it after restoring a database by other means than `store restore`, before any session
@@ -99,42 +94,39 @@ def fence(why: str, store: StoreAccess, as_json: bool) -> None:
         return await fenced_sessions(opened)
 
     ids = [item.id for item in store.as_person(use)]
-    give(as_json, {"fenced": ids}, [f"{counted(len(ids), 'open session')} fenced", *ids])
+    return Output({"fenced": ids}, [f"{counted(len(ids), 'open session')} fenced", *ids])
 
 
 @command.command()
-@click.argument("session_ids", nargs=-1, metavar="[ID]...")
+@click.argument("session_ids", nargs=-1, metavar="[ID]...", callback=full_id)
 @click.option("--all", "every", is_flag=True, help="Release every fenced session.")
 @click.option("--why", required=True, help="What you checked, to record.")
 @BY
-@STORE
-@json_option
+@IN_STORE
 def release(
-    session_ids: tuple[str, ...], every: bool, why: str, by: str, store: StoreAccess, as_json: bool
-) -> None:
+    session_ids: tuple[str, ...], every: bool, why: str, by: str, store: StoreAccess
+) -> Output:
     """Release sessions from a fence, on record.
 
     First check in the systems behind the tools that their calls weren't made already.
     """
     if every == bool(session_ids):
         raise UserMistake("name the sessions to release, or use --all")
-    ids = tuple(map(store.session_id, session_ids))
-
-    async def use(opened: Store, who: Principal | None) -> list[str]:
-        return await release_sessions(opened, ids, why, by=by, who=who, clock=SystemClock())
-
-    released = store.as_person(use)
+    released = store.as_person(
+        lambda opened, who: release_sessions(
+            opened, session_ids, why, by=by, who=who, clock=SystemClock()
+        )
+    )
     lines = [f"{counted(len(released), 'session')} released", *released]
-    give(as_json, {"released": released}, lines)
+    return Output({"released": released}, lines)
 
 
 @command.command()
-@STORE
-@json_option
-def size(store: StoreAccess, as_json: bool) -> None:
+@IN_STORE
+def size(store: StoreAccess) -> Output:
     """Print rows and bytes of every table."""
     result = store.read(sizes)
-    give(as_json, {name: list(item) for name, item in result.items()}, size_lines(result))
+    return Output({name: list(item) for name, item in result.items()}, size_lines(result))
 
 
 @command.command("prune")
@@ -148,9 +140,8 @@ def size(store: StoreAccess, as_json: bool) -> None:
 @click.option("--archive", type=NEW_FILE, help="Copy them into this new SQLite store first.")
 @click.option("--why", default="", help="Reason to record.")
 @click.option("--dry-run", "dry", is_flag=True, help="Only print what would be pruned.")
-@STORE
-@json_option
-def prune_command(archive: Path | None, store: StoreAccess, as_json: bool, **how: Any) -> None:
+@IN_STORE
+def prune_command(archive: Path | None, store: StoreAccess, **how: Any) -> Output:
     """Delete the events of sessions that ended long ago, on record.
 
     Heads, log and register stay and verify. Sessions that wait for people, have an unknown outcome
@@ -162,4 +153,4 @@ def prune_command(archive: Path | None, store: StoreAccess, as_json: bool, **how
         return await prune(opened, archive=stored, who=who, clock=SystemClock(), **how)
 
     done = store.as_person(use)
-    give(as_json, done.as_json(), done.lines())
+    return Output(done.as_json(), done.lines())

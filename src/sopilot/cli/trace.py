@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import FILE, NEW_FILE, SESSION, STORE, json_option
-from sopilot.cli.output import Exit, give, hand_out, warn
+from sopilot.cli.options import AS_JSON, FILE, NEW_FILE, SESSION, STORE
+from sopilot.cli.output import Exit, Output, hand_out, warn
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import TraceError
 from sopilot.records.loading import export_trace
@@ -65,8 +65,8 @@ def _hand_over(text: str, output: Path | None) -> None:
     metavar="HEX",
     help="Public key that must have signed (repeatable).",
 )
-@json_option
-def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json: bool) -> None:
+@AS_JSON
+def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str]) -> Output:
     """Check the hash chain of FILE, and signed heads against it. Exit 1 if something is wrong.
 
     Without `--head`, a cut-off end and a complete rewrite stay undetected. Without `--key`,
@@ -78,24 +78,23 @@ def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str], as_json
     try:
         trace = read_trace(trace_text(trace_file, errors="surrogateescape"))
     except TraceError as problem:
-        _report(as_json, trace_file, [f"unreadable: {problem}"], 0, 0)
-        return
-    problems = verify_trace(trace, heads=signed, keys=trusted or None)
+        return _verified(trace_file, [f"unreadable: {problem}"])
+    problems = list(map(str, verify_trace(trace, heads=signed, keys=trusted or None)))
     checked = len(signed) + len(trace.signatures)
-    _report(as_json, trace_file, [str(item) for item in problems], len(trace.events), checked)
+    return _verified(trace_file, problems, len(trace.events), checked)
 
 
-def _report(
-    as_json: bool, path: Path, problems: Sequence[str], events: int, signatures: int
-) -> None:
-    report = {"file": str(path), "events": events, "signatures": signatures}
-    lines = [f"{path}: {problem}" for problem in problems] or [
-        f"{path}: {events} events, {signatures} signed heads, nothing wrong"
-    ]
-    verdict = {"verified": not problems, "problems": list(problems)}
-    give(as_json, {**report, **verdict}, lines, indent=None)
-    if problems:
-        raise SystemExit(Exit.FINDINGS)
+def _verified(path: Path, problems: Sequence[str], events: int = 0, signatures: int = 0) -> Output:
+    report = {
+        "file": str(path),
+        "events": events,
+        "signatures": signatures,
+        "verified": not problems,
+        "problems": list(problems),
+    }
+    whole = f"{path}: {events} events, {signatures} signed heads, nothing wrong"
+    lines = [f"{path}: {problem}" for problem in problems] or [whole]
+    return Output(report, lines, Exit.if_any(problems), indent=None)
 
 
 @command.command()
@@ -112,10 +111,10 @@ def sign(session_id: str, key_file: Path, output: Path | None, store: StoreAcces
 
 @command.command()
 @click.argument("key_file", metavar="FILE", type=NEW_FILE)
-@json_option
-def keygen(key_file: Path, as_json: bool) -> None:
+@AS_JSON
+def keygen(key_file: Path) -> Output:
     """Write a new signing key to FILE and its public half to FILE.pub; print the public half."""
     key = generate_key()
     write_key(key, key_file)
     write_whole(key_file.with_name(f"{key_file.name}.pub"), f"{key.public}\n")
-    give(as_json, {"public": key.public}, [key.public], indent=None)
+    return Output({"public": key.public}, [key.public], indent=None)

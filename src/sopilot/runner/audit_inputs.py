@@ -11,6 +11,7 @@ from typing import Any
 from sopilot.audit.audit import audit_trace, judge_chain
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
 from sopilot.audit.report import Report, batch, not_judged
+from sopilot.audit.text import about_lines, render_batch_text, render_text
 from sopilot.audit.timeline import Seal, about_session
 from sopilot.audit.transcript_files import Transcript, read_messages, success_first_outcome
 from sopilot.audit.transcripts import audit_transcript, audit_untracked
@@ -35,6 +36,7 @@ from sopilot.trace.events import Event
 from sopilot.trace.files import Problem, TraceFile, as_recorded, read_trace, verify_trace
 from sopilot.trace.redaction import SecretTexts, mask, secrets_under, without_names
 from sopilot.values.json import JSON
+from sopilot.values.text import Lines
 from sopilot.views.catalogue import VIEWS
 
 _DIALOG_TOOLS = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
@@ -442,3 +444,11 @@ def reports_json(audited: Sequence[Audited]) -> dict[str, JSON]:
         "batch": batch(reports).as_json(),
         "reports": [report.as_json() for report in reports],
     }
+
+
+def reports_text(audited: Sequence[Audited], language: str) -> Lines:
+    if len(audited) != 1:
+        return Lines(render_batch_text(batch(item.report for item in audited), language))
+    (only,) = audited
+    facts = about_lines(about_session(only.events), only.seal, language, stored=only.stored)
+    return Lines(render_text(only.report, language, tuple(facts)))

@@ -6,6 +6,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import yaml
@@ -14,7 +16,7 @@ from sopilot.compiler.action_facts import secret_names
 from sopilot.compiler.functions import left_out, optional_parameters
 from sopilot.compiler.pipeline import Compiled, compile_handbook
 from sopilot.compiler.prerequisites import Unopened
-from sopilot.compiler.recipes import Unprovable, judged_by_model, shared_state, unprovable
+from sopilot.compiler.recipes import judged_by_model, shared_state, unprovable
 from sopilot.files.text import is_program_text, read_text
 from sopilot.handbook.checks import obligations
 from sopilot.handbook.expressions import free_names
@@ -33,191 +35,9 @@ from sopilot.tasks.folders import PROGRAM, is_workflow_folder
 from sopilot.tasks.scenarios import read_scenarios
 from sopilot.values.schema import READ
 
-
-def compiled_warnings(
-    procedure: str, compiled: Compiled, actions: Mapping[str, Action], *, text: str, source: str
-) -> list[Diagnostic]:
-    """``text`` is the handbook's, so that a place has a line."""
-
-    def at(predicate: str = "") -> Place:
-        return locate_requirement(text, source, procedure, predicate)
-
-    why = compiled.explanation
-    results = [
-        Diagnostic(
-            "unchecked-requirement",
-            f"verifier `{action}` requires `{show_leaf(leaf)}`, which is not put in front "
-            "and which this procedure does not check",
-            at(),
-            "add it to the procedure's `requires`",
-            Severity.WARNING,
-        )
-        for action, leaf in why.unchecked
-    ]
-    results += [_unopened(item, at(item.check.predicate)) for item in why.unopened]
-    results += [
-        Diagnostic(
-            "missing-recipe",
-            f"`{name}` cannot be verified with the actions that are offered",
-            at(name),
-            "offer every action of one of its recipes, or write `verify: arguments`",
-        )
-        for name in compiled.missing_recipes
-    ]
-    results += [
-        Diagnostic(
-            "wide-verifier",
-            f"`{name}` is verified by `{call.action}`, which reads everything",
-            at(name),
-            "name a verifier that reads only what is asked, beside it under `any`",
-            Severity.NOTE,
-        )
-        for name, ranked in why.recipes.items()
-        for call in ranked.chosen
-        if call.action in actions and actions[call.action].full_state
-    ]
-    results += [
-        Diagnostic(
-            "model-judged",
-            f"`{procedure}` is guarded, and may rest on a model's word for `{name}`",
-            at(name),
-            severity=Severity.NOTE,
-        )
-        for name in judged_by_model(compiled.program)
-    ]
-    results += [
-        Diagnostic(
-            "shared-state",
-            f"`{procedure}` is guarded, and may rest on `{name}` from an earlier connection",
-            at(),
-            f"drop `state: shared` of `{name}` if its server keeps a state for each connection",
-            Severity.NOTE,
-        )
-        for name in shared_state(compiled.program)
-    ]
-    results += [
-        _unprovable(procedure, item, at(item.predicate)) for item in unprovable(compiled.program)
-    ]
-    return results
-
-
-def _unprovable(procedure: str, item: Unprovable, place: Place) -> Diagnostic:
-    if item.verifier:
-        why = (
-            f"what proves `{item.predicate}` is never fresh: "
-            f"`{item.verifier}` changes what it reads"
-        )
-        help = f"say what `{item.verifier}` changes and reads (`changes`, `reads`)"
-    else:
-        why = f"nobody but a model can judge `{item.predicate}`"
-        help = "give it a `verdict`, or write `judged_by: model` if a model's word is enough"
-    message = f"`{procedure}` is guarded, and {why}; where that is needed, a person must decide"
-    return Diagnostic("unprovable", message, place, help, Severity.WARNING)
-
-
-def _unopened(unopened: Unopened, place: Place) -> Diagnostic:
-    gate = show_leaf(unopened.gate)
-    needs = f"`{show_leaf(unopened.check)}` calls `{unopened.action}`, which requires `{gate}`"
-    if unopened.later:
-        return Diagnostic(
-            "gate-too-late",
-            f"{needs}, but that is opened only later",
-            place,
-            f"put `{gate}` in front of it",
-            Severity.WARNING,
-        )
-    return Diagnostic(
-        "gate-may-stay-shut",
-        f"{needs}, but before it that stands only inside an `any` or `first`, "
-        "which can hold without it",
-        place,
-        f"require `{gate}` by itself, in front of it",
-        Severity.WARNING,
-    )
-
-
 _LIKE_A_SECRET = re.compile(
     r"passw(or)?d|pass_?(code|phrase|key)|secret|(^|_)pin$|(api|private|access)_?key|(^|_)(cvv|cvc)$"
 )
-
-
-def policy_warnings(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
-    diagnostics: list[Diagnostic] = []
-    for name, procedure in handbook.procedures.items():
-        action = handbook.actions[procedure.action]
-        reply = (action.confirm, procedure.confirm, action.approval)
-        if action.irreversible and reply == (None, None, None):
-            diagnostics.append(
-                Diagnostic(
-                    "unconfirmed",
-                    f"`{action.name}` cannot be undone, and `{name}` asks nobody before it",
-                    locate_requirement(text, source, name, ""),
-                    "write `confirm:` and what the user is told, or `confirm: false`",
-                    Severity.WARNING,
-                )
-            )
-    diagnostics += [
-        Diagnostic(
-            "looks-secret",
-            f"`{item.name}` of `{action.name}` looks like a secret, and stands in clear in traces, "
-            "exports and pages",
-            locate_input(text, source, action.name, item.name),
-            "write `secret: true`",
-            Severity.WARNING,
-        )
-        for action in handbook.actions.values()
-        for item in action.inputs
-        if not item.secret and _LIKE_A_SECRET.search(item.name.lower())
-    ]
-    return [
-        *diagnostics,
-        *_hidden_inputs(handbook, text, source),
-        *_readers_as_goals(handbook, text, source),
-        *_gates_left_open(handbook, text, source),
-    ]
-
-
-def _hidden_inputs(handbook: Handbook, text: str, source: str) -> Iterator[Diagnostic]:
-    """Inputs of guarded actions that are masked because of a secret elsewhere."""
-    hidden = set(secret_names(handbook))
-    for name in dict.fromkeys(procedure.action for procedure in handbook.procedures.values()):
-        action = handbook.actions[name]
-        asks = any(
-            procedure.confirm
-            for procedure in handbook.procedures.values()
-            if procedure.action == name
-        )
-        for item in action.inputs if action.is_guarded or asks else ():
-            if item.secret or item.name not in hidden or _LIKE_A_SECRET.search(item.name.lower()):
-                continue
-            yield Diagnostic(
-                "hidden-input",
-                f"`{item.name}` of `{name}` is hidden from the person who approves or confirms it, "
-                "because a value that goes by this name is `secret` elsewhere",
-                locate_input(text, source, name, item.name),
-                "drop `secret` there, give it another name, or write `secret: true` here as well",
-                Severity.WARNING,
-            )
-
-
-def _readers_as_goals(handbook: Handbook, text: str, source: str) -> Iterator[Diagnostic]:
-    for name, procedure in handbook.procedures.items():
-        action = handbook.actions[procedure.action]
-        verified = [
-            predicate.name
-            for predicate in handbook.predicates.values()
-            if any(call.action == action.name for recipe in predicate.recipes for call in recipe)
-        ]
-        if verified and not action.read_only and action.changes is None:
-            yield Diagnostic(
-                "reader-is-goal",
-                f"`{action.name}` verifies `{verified[0]}` and is what `{name}` is for, so every "
-                "call of it counts as a change: no answer is used twice",
-                locate_requirement(text, source, name, ""),
-                f"write `read_only: true` on `{action.name}`, or what it `changes`",
-                Severity.WARNING,
-            )
-
 
 _OPPOSITES = {
     "login": ("logout", "logoff"), "log": ("logout",), "signin": ("signout",),
@@ -231,44 +51,270 @@ _OPPOSITES = {
 }  # fmt: skip
 """Words of an action that opens a gate, and of one that shuts it."""
 
+_ANNOTATIONS = frozenset(
+    ("title", "description", "default", "examples", "deprecated", "$comment", "$schema", "$id")
+)
+"""Schema keywords that forbid nothing."""
 
-def _gates_left_open(handbook: Handbook, text: str, source: str) -> Iterator[Diagnostic]:
-    for gate in handbook.predicates.values():
-        if gate.established_by is None or gate.closed_by is not None:
-            continue
-        words = gate.established_by.action.split("_")
-        ends = {
-            name
-            for place, word in enumerate(words)
-            for other in _OPPOSITES.get(word, ())
-            for name in ("_".join([*words[:place], other, *words[place + 1 :]]), other)
-        }
-        for name in sorted(ends & handbook.actions.keys() - {gate.established_by.action}):
+_Problem = tuple[str, str, str]
+"""A predicate, why it cannot be proven, and the cure."""
+
+_Needed = Iterable[tuple[str, str, Term]]
+"""A predicate, a parameter of it that must have a value, and what it is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Gaps:
+    """Warnings of what a handbook without mistakes leaves open. ``text`` is the handbook's, so that
+    a place has a line."""
+
+    handbook: Handbook
+    text: str
+    source: str
+
+    def all(self) -> Iterator[Diagnostic]:
+        yield from self._unconfirmed()
+        yield from self._secrets_in_clear()
+        yield from self._hidden_inputs()
+        yield from self._readers_as_goals()
+        yield from self._gates_left_open()
+        yield from self._unread_keywords()
+        yield from self._never_proven()
+        for name, compiled in compile_handbook(self.handbook).items():
+            yield from self._compiled(name, compiled)
+        yield from self._recorded_only()
+
+    def _in_procedure(
+        self,
+        procedure: str,
+        code: str,
+        message: str,
+        help: str = "",
+        predicate: str = "",
+        severity: Severity = Severity.WARNING,
+    ) -> Diagnostic:
+        place = locate_requirement(self.text, self.source, procedure, predicate)
+        return Diagnostic(code, message, place, help, severity)
+
+    def _at_input(self, action: str, name: str, code: str, message: str, help: str) -> Diagnostic:
+        place = locate_input(self.text, self.source, action, name)
+        return Diagnostic(code, message, place, help, Severity.WARNING)
+
+    def _unconfirmed(self) -> Iterator[Diagnostic]:
+        for name, procedure in self.handbook.procedures.items():
+            action = self.handbook.actions[procedure.action]
+            asks = (action.confirm, procedure.confirm, action.approval) != (None, None, None)
+            if action.irreversible and not asks:
+                yield self._in_procedure(
+                    name,
+                    "unconfirmed",
+                    f"`{action.name}` cannot be undone, and `{name}` asks nobody before it",
+                    "write `confirm:` and what the user is told, or `confirm: false`",
+                )
+
+    def _secrets_in_clear(self) -> Iterator[Diagnostic]:
+        for action in self.handbook.actions.values():
+            for item in action.inputs:
+                if not item.secret and _LIKE_A_SECRET.search(item.name.lower()):
+                    yield self._at_input(
+                        action.name,
+                        item.name,
+                        "looks-secret",
+                        f"`{item.name}` of `{action.name}` looks like a secret, and stands in "
+                        "clear in traces, exports and pages",
+                        "write `secret: true`",
+                    )
+
+    def _hidden_inputs(self) -> Iterator[Diagnostic]:
+        """Inputs of guarded actions that are masked because of a secret elsewhere."""
+        hidden = set(secret_names(self.handbook))
+        asking = {each.action for each in self.handbook.procedures.values() if each.confirm}
+        for name in self._goal_actions():
+            action = self.handbook.actions[name]
+            for item in action.inputs if action.is_guarded or name in asking else ():
+                looks_secret = item.secret or _LIKE_A_SECRET.search(item.name.lower())
+                if item.name in hidden and not looks_secret:
+                    yield self._at_input(
+                        name,
+                        item.name,
+                        "hidden-input",
+                        f"`{item.name}` of `{name}` is hidden from the person who approves or "
+                        "confirms it, because a value that goes by this name is `secret` elsewhere",
+                        "drop `secret` there, give it another name, or write `secret: true` here "
+                        "as well",
+                    )
+
+    def _goal_actions(self) -> list[str]:
+        return list(dict.fromkeys(each.action for each in self.handbook.procedures.values()))
+
+    def _readers_as_goals(self) -> Iterator[Diagnostic]:
+        for name, procedure in self.handbook.procedures.items():
+            action = self.handbook.actions[procedure.action]
+            verified = [
+                predicate.name
+                for predicate in self.handbook.predicates.values()
+                if any(call.action == action.name for call in chain(*predicate.recipes))
+            ]
+            if verified and not action.read_only and action.changes is None:
+                yield self._in_procedure(
+                    name,
+                    "reader-is-goal",
+                    f"`{action.name}` verifies `{verified[0]}` and is what `{name}` is for, so "
+                    "every call of it counts as a change: no answer is used twice",
+                    f"write `read_only: true` on `{action.name}`, or what it `changes`",
+                )
+
+    def _gates_left_open(self) -> Iterator[Diagnostic]:
+        for gate in self.handbook.predicates.values():
+            if gate.established_by is None or gate.closed_by is not None:
+                continue
+            opening = gate.established_by.action
+            words = opening.split("_")
+            ends = {
+                name
+                for place, word in enumerate(words)
+                for other in _OPPOSITES.get(word, ())
+                for name in ("_".join([*words[:place], other, *words[place + 1 :]]), other)
+            }
+            for name in sorted(ends & self.handbook.actions.keys() - {opening}):
+                yield Diagnostic(
+                    "gate-left-open",
+                    f"`{gate.name}` stays open after `{name}`, which seems to end it",
+                    locate_predicate(self.text, self.source, gate.name),
+                    f"write `closed_by: {name}(…)` if it does",
+                    Severity.NOTE,
+                )
+
+    def _unread_keywords(self) -> Iterator[Diagnostic]:
+        """Schema keywords of guarded actions' inputs that sopilot doesn't enforce."""
+        for action in self.handbook.actions.values():
+            for item in action.inputs if action.is_guarded else ():
+                for word in dict.fromkeys(_unread(item.schema or {})):
+                    yield self._at_input(
+                        action.name,
+                        item.name,
+                        "unread-keyword",
+                        f"`{word}` in the schema of `{item.name}` is shown to the model, and "
+                        f"`{action.name}` is carried out whether it holds or not",
+                        "require it: a predicate with `verify: arguments` and a `verdict`",
+                    )
+
+    def _never_proven(self) -> Iterator[Diagnostic]:
+        """Requirements of guarded actions that a missing or moving value makes unprovable."""
+        handbook = self.handbook
+        for procedure in handbook.procedures.values():
+            action = handbook.actions[procedure.action]
+            if not (action.is_guarded or procedure.confirm):
+                continue
+            required = leaves(obligations(handbook, procedure))
+            loose = left_out(procedure, action)
+            optional = optional_parameters(required, loose, handbook.predicates, handbook.actions)
+            needed = [
+                (leaf.predicate, parameter, term)
+                for leaf in required
+                for parameter, term in leaf.arguments
+                if parameter not in optional.get(leaf.predicate, ())
+            ]
+            problems = [
+                *_nulls(handbook, needed),
+                *_left_out(handbook, action, loose, needed),
+                *_moving(procedure),
+            ]
+            for predicate, why, cure in dict.fromkeys(problems):
+                yield self._unprovable(procedure.name, predicate, why, "then", cure)
+
+    def _unprovable(
+        self, procedure: str, predicate: str, why: str, when: str, cure: str
+    ) -> Diagnostic:
+        message = f"`{procedure}` is guarded, and {why}; {when} a person must decide"
+        return self._in_procedure(procedure, "unprovable", message, cure, predicate)
+
+    def _compiled(self, procedure: str, compiled: Compiled) -> Iterator[Diagnostic]:
+        why, program = compiled.explanation, compiled.program
+        for action, leaf in why.unchecked:
+            yield self._in_procedure(
+                procedure,
+                "unchecked-requirement",
+                f"verifier `{action}` requires `{show_leaf(leaf)}`, which is not put in front "
+                "and which this procedure does not check",
+                "add it to the procedure's `requires`",
+            )
+        for unopened in why.unopened:
+            yield self._unopened(procedure, unopened)
+        for name in compiled.missing_recipes:
+            yield self._in_procedure(
+                procedure,
+                "missing-recipe",
+                f"`{name}` cannot be verified with the actions that are offered",
+                "offer every action of one of its recipes, or write `verify: arguments`",
+                name,
+                Severity.ERROR,
+            )
+        for name, ranked in why.recipes.items():
+            for call in ranked.chosen:
+                if call.action in self.handbook.actions and (
+                    self.handbook.actions[call.action].full_state
+                ):
+                    yield self._in_procedure(
+                        procedure,
+                        "wide-verifier",
+                        f"`{name}` is verified by `{call.action}`, which reads everything",
+                        "name a verifier that reads only what is asked, beside it under `any`",
+                        name,
+                        Severity.NOTE,
+                    )
+        for name in judged_by_model(program):
+            message = f"`{procedure}` is guarded, and may rest on a model's word for `{name}`"
+            yield self._in_procedure(procedure, "model-judged", message, "", name, Severity.NOTE)
+        for name in shared_state(program):
+            yield self._in_procedure(
+                procedure,
+                "shared-state",
+                f"`{procedure}` is guarded, and may rest on `{name}` from an earlier connection",
+                f"drop `state: shared` of `{name}` if its server keeps a state for each connection",
+                severity=Severity.NOTE,
+            )
+        for item in unprovable(program):
+            reason = f"nobody but a model can judge `{item.predicate}`"
+            cure = "give it a `verdict`, or write `judged_by: model` if a model's word is enough"
+            if item.verifier:
+                reason = (
+                    f"what proves `{item.predicate}` is never fresh: "
+                    f"`{item.verifier}` changes what it reads"
+                )
+                cure = f"say what `{item.verifier}` changes and reads (`changes`, `reads`)"
+            when = "where that is needed,"
+            yield self._unprovable(procedure, item.predicate, reason, when, cure)
+
+    def _unopened(self, procedure: str, item: Unopened) -> Diagnostic:
+        gate = show_leaf(item.gate)
+        needs = f"`{show_leaf(item.check)}` calls `{item.action}`, which requires `{gate}`"
+        code, problem = "gate-too-late", "that is opened only later"
+        cure = f"put `{gate}` in front of it"
+        if not item.later:
+            code = "gate-may-stay-shut"
+            problem = (
+                "before it that stands only inside an `any` or `first`, which can hold without it"
+            )
+            cure = f"require `{gate}` by itself, in front of it"
+        message = f"{needs}, but {problem}"
+        return self._in_procedure(procedure, code, message, cure, item.check.predicate)
+
+    def _recorded_only(self) -> Iterator[Diagnostic]:
+        actions = [self.handbook.actions[name] for name in self._goal_actions()]
+        loose = [
+            f"`{action.name}`"
+            for action in actions
+            if not action.irreversible and action.approval is None
+        ]
+        if loose:
             yield Diagnostic(
-                "gate-left-open",
-                f"`{gate.name}` stays open after `{name}`, which seems to end it",
-                locate_predicate(text, source, gate.name),
-                f"write `closed_by: {name}(…)` if it does",
+                "recorded-only",
+                f"nothing holds {', '.join(loose)}: a call is made and recorded, checked or not",
+                Place(self.source),
+                "write `irreversible: true` or `approval:` for what must not happen unproven",
                 Severity.NOTE,
             )
-
-
-def unread_keywords(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
-    """Schema keywords of guarded actions' inputs that sopilot doesn't enforce."""
-    return [
-        Diagnostic(
-            "unread-keyword",
-            f"`{word}` in the schema of `{item.name}` is shown to the model, and `{action.name}` "
-            "is carried out whether it holds or not",
-            locate_input(text, source, action.name, item.name),
-            "require it: a predicate with `verify: arguments` and a `verdict`",
-            Severity.WARNING,
-        )
-        for action in handbook.actions.values()
-        if action.is_guarded
-        for item in action.inputs
-        for word in dict.fromkeys(_unread(item.schema or {}))
-    ]
 
 
 def _unread(schema: Mapping[str, object]) -> Iterator[str]:
@@ -282,47 +328,6 @@ def _unread(schema: Mapping[str, object]) -> Iterator[str]:
                 yield from _unread(item) if isinstance(item, Mapping) else ()
 
 
-_ANNOTATIONS = frozenset(
-    ("title", "description", "default", "examples", "deprecated", "$comment", "$schema", "$id")
-)
-"""Keywords that forbid nothing."""
-
-
-def never_proven(handbook: Handbook, *, text: str, source: str) -> list[Diagnostic]:
-    """Requirements of guarded actions that a missing or moving value makes unprovable."""
-    diagnostics: list[Diagnostic] = []
-    for procedure in handbook.procedures.values():
-        action = handbook.actions[procedure.action]
-        if not (action.is_guarded or procedure.confirm):
-            continue
-        required = leaves(obligations(handbook, procedure))
-        loose = left_out(procedure, action)
-        optional = optional_parameters(required, loose, handbook.predicates, handbook.actions)
-        needed = [
-            (leaf.predicate, parameter, term)
-            for leaf in required
-            for parameter, term in leaf.arguments
-            if parameter not in optional.get(leaf.predicate, ())
-        ]
-        messages = [
-            *_nulls(handbook, needed),
-            *_left_out(handbook, action, loose, needed),
-            *_moving(procedure),
-        ]
-        for predicate, why, cure in dict.fromkeys(messages):
-            message = f"`{procedure.name}` is guarded, and {why}; then a person must decide"
-            place = locate_requirement(text, source, procedure.name, predicate)
-            diagnostics.append(Diagnostic("unprovable", message, place, cure, Severity.WARNING))
-    return diagnostics
-
-
-_Problem = tuple[str, str, str]
-"""A predicate, why it cannot be proven, and the cure."""
-
-_Needed = Iterable[tuple[str, str, Term]]
-"""A predicate, a parameter of it that must have a value, and what it is given."""
-
-
 def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Problem]:
     for predicate, name, term in needed:
         if term == Constant(None):
@@ -330,8 +335,7 @@ def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Problem]:
             cure = f"say in its verdict what that means (`{name} == null || …`), and give "
             yield predicate, why, cure + f"`{name}` to no input that is required"
     for predicate in dict.fromkeys(predicate for predicate, _, _ in needed):
-        recipes = handbook.predicates[predicate].recipes
-        for call in (call for recipe in recipes for call in recipe):
+        for call in chain(*handbook.predicates[predicate].recipes):
             if call.action not in handbook.actions:
                 continue
             must = {item.name for item in handbook.actions[call.action].inputs if item.required}
@@ -388,26 +392,6 @@ def _without_steady(text: str) -> str:
     return text
 
 
-def recorded_only(handbook: Handbook, source: str) -> list[Diagnostic]:
-    """Actions of procedures that aren't guarded."""
-    loose = [
-        f"`{name}`"
-        for name in dict.fromkeys(procedure.action for procedure in handbook.procedures.values())
-        if not (action := handbook.actions[name]).irreversible and action.approval is None
-    ]
-    if not loose:
-        return []
-    return [
-        Diagnostic(
-            "recorded-only",
-            f"nothing holds {', '.join(loose)}: a call is made and recorded, checked or not",
-            Place(source),
-            "write `irreversible: true` or `approval:` for what must not happen unproven",
-            Severity.NOTE,
-        )
-    ]
-
-
 _NAMING = frozenset({"handbook", "actions", "predicates", "procedures", "sopilot_program"})
 """A handbook or a program has one of these."""
 
@@ -422,15 +406,7 @@ def check_text(text: str, source: str) -> list[Diagnostic]:
             return []
         handbook, findings = read_handbook(text, source)
         if handbook is not None and not any(f.severity is Severity.ERROR for f in findings):
-            findings = [*findings, *policy_warnings(handbook, text=text, source=source)]
-            findings = [*findings, *unread_keywords(handbook, text=text, source=source)]
-            findings = [*findings, *never_proven(handbook, text=text, source=source)]
-            for name, compiled in compile_handbook(handbook).items():
-                result = compiled_warnings(
-                    name, compiled, handbook.actions, text=text, source=source
-                )
-                findings = [*findings, *result]
-            findings = [*findings, *recorded_only(handbook, source)]
+            return [*findings, *_Gaps(handbook, text, source).all()]
         return findings
     except UserMistake as mistake:
         return list(mistake.diagnostics)

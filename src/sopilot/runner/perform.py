@@ -8,15 +8,16 @@ from dataclasses import replace
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.result import Watch
+from sopilot.files.sign_in import who_asks
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import ProgramChanged, UserMistake
 from sopilot.models.open import close_model, make_model
 from sopilot.models.person import PERSON, HumanUser, PersonModel
 from sopilot.protocols import Model
-from sopilot.records.people import Principal
 from sopilot.records.store import Store
 from sopilot.runner.options import RunOptions, chosen_task, simulator_file, typed_value
 from sopilot.runner.sources import BenchmarkSource, TaskSource
+from sopilot.runner.store_access import StoreAccess
 from sopilot.tasks.run import Conditions, resume_task, run_task
 from sopilot.tasks.task import Result, Task
 from sopilot.views.catalogue import view_named
@@ -29,20 +30,20 @@ _CHANGED = (
 
 async def perform(
     store: Store,
-    who: Principal | None,
+    access: StoreAccess,
     options: RunOptions,
     source: TaskSource,
     session_id: str,
     *,
     watch: Watch,
     tell: Callable[[str], None],
-    store_spec: str | None = None,
     resume: Mapping[str, bool] | None = None,
 ) -> Result:
-    """Run a new session, requested by ``who``, or ``resume`` one: ``take_over`` its lease, and,
-    if the handbook has changed, go on ``as_started`` or ``accept_changed``."""
+    """Run a new session in the ``store`` of ``access``, or ``resume`` one: ``take_over`` its
+    lease, and, if the handbook has changed, go on ``as_started`` or ``accept_changed``."""
+    who = await who_asks(store, access.token_file)
     task = chosen_task(options, source)
-    simulation = task.open(simulator_file(session_id, store_spec) if source.bundled else None)
+    simulation = task.open(simulator_file(session_id, access.spec) if source.bundled else None)
     model = _model(options, task, session_id)
     budgets = task.budgets if isinstance(source, BenchmarkSource) else Budgets()
     conditions = Conditions(

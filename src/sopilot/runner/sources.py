@@ -18,12 +18,10 @@ from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Program
-from sopilot.tasks.benchmark_tasks import benchmark_task
-from sopilot.tasks.benchmarks import HANDBOOK, is_benchmark_folder, load_benchmark
+from sopilot.tasks.benchmarks import HANDBOOK, benchmark_task, is_benchmark_folder, load_benchmark
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import bundled_names, load_example
-from sopilot.tasks.folder_tasks import folder_task
-from sopilot.tasks.folders import is_workflow_folder, load_folder
+from sopilot.tasks.folders import folder_task, is_workflow_folder, load_folder
 from sopilot.tasks.scenario_tasks import results_task, scenario_task
 from sopilot.tasks.scenarios import Scenario, load_scenarios
 from sopilot.tasks.task import Task

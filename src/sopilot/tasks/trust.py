@@ -12,7 +12,7 @@ import inspect
 import json
 import sys
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
@@ -20,14 +20,16 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import ModuleType
+from typing import TypeVar
 
 from sopilot.files.text import whole_bytes, write_whole
 from sopilot.messages.diagnostic import Place
-from sopilot.messages.errors import SopilotError, UserMistake, mistake
+from sopilot.messages.errors import SopilotError, mistake
 from sopilot.protocols import Tools, ToolSchema
 from sopilot.stores.open import data_folder
 
 _CODE = "bad-folder-code"
+Answer = TypeVar("Answer")
 
 
 @contextmanager
@@ -42,30 +44,39 @@ def own_code(file: Path, hook: str) -> Iterator[None]:
         raise mistake(_CODE, message, _place(file, problem), "mend it there") from problem
 
 
-def wrong_kind(file: Path, hook: str, value: object, wanted: str) -> UserMistake:
+def call_hook(
+    file: Path,
+    hook: str,
+    call: Callable[[], Answer],
+    right: type | Callable[[object], bool],
+    wanted: str,
+) -> Answer:
+    """What ``hook`` of ``file`` returns; an answer that isn't ``right`` is the file's mistake."""
+    with own_code(file, hook):
+        value = call()
+    if isinstance(value, right) if isinstance(right, type) else right(value):
+        return value
+    problem = "gave nothing" if value is None else "gave something else"
+    wanted = f"return {wanted}"
     if inspect.iscoroutine(value):
         value.close()  # else Python warns of it, too
-        what, wanted = "is `async def`, and must not be", f"write `def`, and return {wanted}"
-    else:
-        what = "gave nothing" if value is None else "gave something else"
-        wanted = f"return {wanted}"
-    return mistake(_CODE, f"`{hook}` {what}", Place(str(file)), wanted)
+        problem, wanted = "is `async def`, and must not be", f"write `def`, and {wanted}"
+    raise mistake(_CODE, f"`{hook}` {problem}", Place(str(file)), wanted)
 
 
-def checked_tools(file: Path, hook: str, value: object) -> Tools:
-    """Return what ``hook`` returned, if it is tools whose schemas can be listed."""
-    if not isinstance(value, Tools):
-        wanted = "an object with `schemas()` and an async `call(name, arguments, *, key)`"
-        raise wrong_kind(file, hook, value, wanted)
-    with own_code(file, "schemas()"):
-        listed = value.schemas()
-        if not isinstance(listed, list | tuple) or not all(
-            isinstance(item, ToolSchema) for item in listed
-        ):
-            raise wrong_kind(
-                file, "schemas()", listed, "a list of `ToolSchema(name, description, …)`"
-            )
-    return value
+def checked_tools(file: Path, hook: str, tools: object) -> Tools:
+    """The tools that ``hook`` returned, if their schemas can be listed."""
+
+    def right(value: object) -> bool:
+        schemas = value if isinstance(value, list | tuple) else (None,)
+        return all(isinstance(item, ToolSchema) for item in schemas)
+
+    wanted = "an object with `schemas()` and an async `call(name, arguments, *, key)`"
+    known = call_hook(file, hook, lambda: tools, lambda value: isinstance(value, Tools), wanted)
+    assert isinstance(known, Tools)
+    wanted = "a list of `ToolSchema(name, description, …)`"
+    call_hook(file, "schemas()", known.schemas, right, wanted)
+    return known
 
 
 def _place(file: Path, problem: Exception) -> Place:

@@ -41,8 +41,7 @@ from sopilot.models.open import public_name
 from sopilot.program.codec import program_to_yaml
 from sopilot.program.model import Act, Check, Function, Program, ReturnStep, Step
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.folder_tasks import folder_task
-from sopilot.tasks.folders import load_folder
+from sopilot.tasks.folders import folder_task, load_folder
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Result
 from sopilot.views.briefing import Briefing

@@ -13,8 +13,7 @@ from sopilot.handbook.model import Action
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import Program
 from sopilot.protocols import ToolCall, ToolResult, ToolSchema
-from sopilot.tasks.benchmark_tasks import benchmark_task
-from sopilot.tasks.benchmarks import BenchmarkTask
+from sopilot.tasks.benchmarks import BenchmarkTask, benchmark_task
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
