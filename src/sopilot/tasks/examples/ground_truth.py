@@ -35,8 +35,11 @@ LeafTruth = Callable[[str, Binding], bool]
 class Judgement:
     """``reasons`` is empty for a pass."""
 
-    passed: bool
     reasons: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return not self.reasons
 
 
 def judge(
@@ -79,7 +82,7 @@ def judge(
         causes = failing_causes(procedure.requires, truth)
         if claimed_cause is not None and claimed_cause not in causes:
             reasons.append(f"`{claimed_cause}` was blamed, but it is not what fails")
-    return Judgement(not reasons, tuple(reasons))
+    return Judgement(tuple(reasons))
 
 
 def _replayed(

@@ -7,6 +7,7 @@ of the handbook's policy: a careless caller can break the SOP here, and the orac
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -41,6 +42,50 @@ def answer(**value: JSON) -> ToolResult:
 
 def refuse(error: str) -> ToolResult:
     return ToolResult(False, {"error": error})
+
+
+def only_for(session: str, person: str, error: str) -> Callable[[Handler], Handler]:
+    """A tool that refuses everybody who isn't in this list of the state's sessions. ``person``
+    names the argument with the caller."""
+
+    def decorate(handler: Handler) -> Handler:
+        @functools.wraps(handler)
+        def checked(state: State, **arguments: Any) -> ToolResult:
+            if arguments[person] not in state["sessions"][session]:
+                return refuse(error)
+            return handler(state, **arguments)
+
+        return checked
+
+    return decorate
+
+
+def enter(
+    state: State, session: str, table: str, person: str, name: str, **secret: str
+) -> ToolResult | None:
+    """Put the person into this list of the sessions, if the secret is the one in the table."""
+    known = state[table].get(name, {})
+    if any(known.get(key) != value for key, value in secret.items()):
+        return None
+    if name not in state["sessions"][session]:
+        state["sessions"][session].append(name)
+    told: State = {person: name, session: True}
+    return answer(**told)
+
+
+def look_up(table: Mapping[str, State], **key: str) -> ToolResult:
+    """The table's row under the key, or that there is none."""
+    (name,) = key.values()
+    row = table.get(name)
+    return answer(found=False, **key) if row is None else answer(found=True, **key, **row)
+
+
+def first_with(table: Mapping[str, State], **fields: JSON) -> tuple[str, State] | None:
+    """Key and row of the first one with these fields."""
+    for key, row in table.items():
+        if all(row[name] == value for name, value in fields.items()):
+            return key, row
+    return None
 
 
 class Simulator:

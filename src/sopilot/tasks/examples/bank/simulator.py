@@ -3,28 +3,20 @@
 from __future__ import annotations
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import State, answer, refuse
+from sopilot.tasks.examples.simulator import State, answer, enter, only_for, refuse
 
-_NOT_LOGGED_IN = "this customer is not logged in"
+_logged_in = only_for("logged_in", "username", "this customer is not logged in")
 
 
 def login(state: State, username: str, password: str) -> ToolResult:
-    known = state["credentials"].get(username)
-    if known is None or known["password"] != password:
-        return refuse("the username or the password is wrong")
-    if username not in state["sessions"]["logged_in"]:
-        state["sessions"]["logged_in"].append(username)
-    return answer(username=username, logged_in=True)
+    entered = enter(state, "logged_in", "credentials", "username", username, password=password)
+    return entered or refuse("the username or the password is wrong")
 
 
+@_logged_in
 def confirm_code(state: State, username: str, code: str) -> ToolResult:
-    if not _logged_in(state, username):
-        return refuse(_NOT_LOGGED_IN)
-    if state["credentials"][username]["code"] != code:
-        return refuse("the code is wrong")
-    if username not in state["sessions"]["confirmed"]:
-        state["sessions"]["confirmed"].append(username)
-    return answer(username=username, confirmed=True)
+    entered = enter(state, "confirmed", "credentials", "username", username, code=code)
+    return entered or refuse("the code is wrong")
 
 
 def find_account(state: State, username: str) -> ToolResult:
@@ -34,39 +26,34 @@ def find_account(state: State, username: str) -> ToolResult:
     return answer(found=True, username=username, status=account["status"])
 
 
+@_logged_in
 def read_balance(state: State, username: str) -> ToolResult:
-    if not _logged_in(state, username):
-        return refuse(_NOT_LOGGED_IN)
     account = state["accounts"][username]
     return answer(
         username=username, balance=account["balance"], overdraft_limit=account["overdraft_limit"]
     )
 
 
+@_logged_in
 def read_profile(state: State, username: str) -> ToolResult:
-    if not _logged_in(state, username):
-        return refuse(_NOT_LOGGED_IN)
     return answer(username=username, **state["profiles"][username])
 
 
+@_logged_in
 def list_cards(state: State, username: str) -> ToolResult:
-    if not _logged_in(state, username):
-        return refuse(_NOT_LOGGED_IN)
     return answer(username=username, cards=state["cards"][username])
 
 
+@_logged_in
 def find_payment(state: State, username: str, payment_id: str) -> ToolResult:
-    if not _logged_in(state, username):
-        return refuse(_NOT_LOGGED_IN)
     payment = state["payments"].get(payment_id)
     if payment is None or payment["username"] != username:
         return answer(found=False, payment_id=payment_id)
     return answer(found=True, payment_id=payment_id, **payment)
 
 
+@_logged_in
 def find_case(state: State, username: str) -> ToolResult:
-    if not _logged_in(state, username):
-        return refuse(_NOT_LOGGED_IN)
     case_id = _latest_case(state, username)
     if case_id is None:
         return answer(found=False, username=username)
@@ -175,10 +162,6 @@ def issue_card(state: State, username: str) -> ToolResult:
     card_id = f"K-{50 + sum(len(cards) for cards in state['cards'].values())}"
     state["cards"][username].append(card_id)
     return answer(username=username, card_id=card_id)
-
-
-def _logged_in(state: State, username: str) -> bool:
-    return username in state["sessions"]["logged_in"]
 
 
 def _latest_case(state: State, username: str) -> str | None:

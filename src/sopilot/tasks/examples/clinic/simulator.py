@@ -5,28 +5,20 @@ from __future__ import annotations
 from datetime import date
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import State, answer, refuse
+from sopilot.tasks.examples.simulator import State, answer, enter, first_with, only_for, refuse
 
-_NOT_IDENTIFIED = "this patient has not been identified"
+_identified = only_for("identified", "patient_id", "this patient has not been identified")
 
 
 def identify_patient(state: State, patient_id: str, birth_date: str) -> ToolResult:
-    known = state["secrets"].get(patient_id)
-    if known is None or known["birth_date"] != birth_date:
-        return refuse("the patient's number or the date of birth is wrong")
-    if patient_id not in state["sessions"]["identified"]:
-        state["sessions"]["identified"].append(patient_id)
-    return answer(patient_id=patient_id, identified=True)
+    entered = enter(state, "identified", "secrets", "patient_id", patient_id, birth_date=birth_date)
+    return entered or refuse("the patient's number or the date of birth is wrong")
 
 
+@_identified
 def confirm_phone(state: State, patient_id: str, phone_code: str) -> ToolResult:
-    if not _identified(state, patient_id):
-        return refuse(_NOT_IDENTIFIED)
-    if state["secrets"][patient_id]["phone_code"] != phone_code:
-        return refuse("the code is wrong")
-    if patient_id not in state["sessions"]["confirmed"]:
-        state["sessions"]["confirmed"].append(patient_id)
-    return answer(patient_id=patient_id, confirmed=True)
+    entered = enter(state, "confirmed", "secrets", "patient_id", patient_id, phone_code=phone_code)
+    return entered or refuse("the code is wrong")
 
 
 def find_patient(state: State, patient_id: str) -> ToolResult:
@@ -56,24 +48,20 @@ def read_appointment(state: State, appointment_id: str) -> ToolResult:
     return answer(found=True, appointment_id=appointment_id, hours_ahead=hours_ahead, **appointment)
 
 
+@_identified
 def read_chart(state: State, patient_id: str) -> ToolResult:
-    if not _identified(state, patient_id):
-        return refuse(_NOT_IDENTIFIED)
     return answer(patient_id=patient_id, **state["charts"][patient_id])
 
 
+@_identified
 def read_consents(state: State, patient_id: str) -> ToolResult:
-    if not _identified(state, patient_id):
-        return refuse(_NOT_IDENTIFIED)
     return answer(patient_id=patient_id, recipients=state["consents"][patient_id])
 
 
+@_identified
 def find_prescription(state: State, patient_id: str, medicine: str) -> ToolResult:
-    if not _identified(state, patient_id):
-        return refuse(_NOT_IDENTIFIED)
-    for name, entry in state["prescriptions"].items():
-        if (entry["patient_id"], entry["medicine"]) == (patient_id, medicine):
-            return answer(found=True, prescription_id=name, withdrawn=entry["withdrawn"])
+    if known := first_with(state["prescriptions"], patient_id=patient_id, medicine=medicine):
+        return answer(found=True, prescription_id=known[0], withdrawn=known[1]["withdrawn"])
     return answer(found=False, patient_id=patient_id, medicine=medicine)
 
 
@@ -84,12 +72,10 @@ def read_prescription(state: State, prescription_id: str) -> ToolResult:
     return answer(prescription_id=prescription_id, **prescription)
 
 
+@_identified
 def find_referral(state: State, patient_id: str, specialty: str) -> ToolResult:
-    if not _identified(state, patient_id):
-        return refuse(_NOT_IDENTIFIED)
-    for name, entry in state["referrals"].items():
-        if (entry["patient_id"], entry["specialty"]) == (patient_id, specialty):
-            return answer(found=True, referral_id=name, withdrawn=entry["withdrawn"])
+    if known := first_with(state["referrals"], patient_id=patient_id, specialty=specialty):
+        return answer(found=True, referral_id=known[0], withdrawn=known[1]["withdrawn"])
     return answer(found=False, patient_id=patient_id, specialty=specialty)
 
 
@@ -100,9 +86,8 @@ def read_referral(state: State, referral_id: str) -> ToolResult:
     return answer(referral_id=referral_id, **referral)
 
 
+@_identified
 def read_results(state: State, patient_id: str, test: str) -> ToolResult:
-    if not _identified(state, patient_id):
-        return refuse(_NOT_IDENTIFIED)
     results = state["results"].get(patient_id, {}).get(test)
     if results is None:
         return answer(found=False, patient_id=patient_id, test=test)
@@ -148,13 +133,14 @@ def reschedule_visit(
 
 
 def refill_prescription(state: State, patient_id: str, medicine: str) -> ToolResult:
-    for name, entry in state["prescriptions"].items():
-        if (entry["patient_id"], entry["medicine"]) == (patient_id, medicine):
-            entry["refills_left"] -= 1
-            entry["days_since_fill"] = 0
-            state["handed_out"].append({"day": state["today"], "prescription": name})
-            return answer(handed_out=medicine, refills_left=entry["refills_left"])
-    return refuse("there is nothing to hand out without a prescription")
+    known = first_with(state["prescriptions"], patient_id=patient_id, medicine=medicine)
+    if known is None:
+        return refuse("there is nothing to hand out without a prescription")
+    name, entry = known
+    entry["refills_left"] -= 1
+    entry["days_since_fill"] = 0
+    state["handed_out"].append({"day": state["today"], "prescription": name})
+    return answer(handed_out=medicine, refills_left=entry["refills_left"])
 
 
 def release_results(state: State, patient_id: str, test: str, recipient: str) -> ToolResult:
@@ -173,10 +159,6 @@ def book_specialist(
         return refuse("there is no such specialty or day")
     appointment_id = _book(state, patient_id, specialty, day, hour)
     return answer(appointment_id=appointment_id, specialty=specialty, day=day, hour=hour)
-
-
-def _identified(state: State, patient_id: str) -> bool:
-    return patient_id in state["sessions"]["identified"]
 
 
 def _is_day(text: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sopilot.tasks.examples.simulator import State
+from sopilot.tasks.examples.simulator import State, first_with
 from sopilot.values.json import JSON
 
 Inputs = Mapping[str, JSON]
@@ -139,22 +139,10 @@ def letter_fits(state: State, inputs: Inputs, patient_id: str, specialty: str) -
 
 
 def _prescription(state: State, patient_id: str, medicine: str) -> State | None:
-    return next(
-        (
-            entry
-            for entry in state["prescriptions"].values()
-            if entry["patient_id"] == patient_id and entry["medicine"] == medicine
-        ),
-        None,
-    )
+    known = first_with(state["prescriptions"], patient_id=patient_id, medicine=medicine)
+    return known and known[1]
 
 
 def _referral(state: State, patient_id: str, specialty: str) -> State | None:
-    return next(
-        (
-            entry
-            for entry in state["referrals"].values()
-            if entry["patient_id"] == patient_id and entry["specialty"] == specialty
-        ),
-        None,
-    )
+    known = first_with(state["referrals"], patient_id=patient_id, specialty=specialty)
+    return known and known[1]

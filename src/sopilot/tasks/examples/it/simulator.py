@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import State, answer, refuse
+from sopilot.tasks.examples.simulator import (
+    State,
+    answer,
+    enter,
+    first_with,
+    look_up,
+    only_for,
+    refuse,
+)
 
-_NOT_SIGNED_IN = "this employee is not signed in"
+_signed_in = only_for("signed_in", "employee", "this employee is not signed in")
 
 
 def sign_in(state: State, employee: str, badge: str) -> ToolResult:
-    known = state["secrets"].get(employee)
-    if known is None or known["badge"] != badge:
-        return refuse("the name or the badge number is wrong")
-    if employee not in state["sessions"]["signed_in"]:
-        state["sessions"]["signed_in"].append(employee)
-    return answer(employee=employee, signed_in=True)
+    entered = enter(state, "signed_in", "secrets", "employee", employee, badge=badge)
+    return entered or refuse("the name or the badge number is wrong")
 
 
+@_signed_in
 def confirm_token(state: State, employee: str, token: str) -> ToolResult:
-    if not _signed_in(state, employee):
-        return refuse(_NOT_SIGNED_IN)
-    if state["secrets"][employee]["token"] != token:
-        return refuse("the number on the token does not match")
-    if employee not in state["sessions"]["confirmed"]:
-        state["sessions"]["confirmed"].append(employee)
-    return answer(employee=employee, confirmed=True)
+    entered = enter(state, "confirmed", "secrets", "employee", employee, token=token)
+    return entered or refuse("the number on the token does not match")
 
 
 def find_employee(state: State, employee: str) -> ToolResult:
@@ -40,19 +40,16 @@ def find_employee(state: State, employee: str) -> ToolResult:
     )
 
 
+@_signed_in
 def read_training(state: State, employee: str) -> ToolResult:
-    if not _signed_in(state, employee):
-        return refuse(_NOT_SIGNED_IN)
     result = state["employees"][employee]
     return answer(employee=employee, courses=result["courses"], clearance=result["clearance"])
 
 
+@_signed_in
 def find_request(state: State, employee: str, group: str) -> ToolResult:
-    if not _signed_in(state, employee):
-        return refuse(_NOT_SIGNED_IN)
-    for name, request in state["requests"].items():
-        if (request["employee"], request["group"]) == (employee, group):
-            return answer(found=True, request_id=name, withdrawn=request["withdrawn"])
+    if known := first_with(state["requests"], employee=employee, group=group):
+        return answer(found=True, request_id=known[0], withdrawn=known[1]["withdrawn"])
     return answer(found=False, employee=employee, group=group)
 
 
@@ -64,17 +61,11 @@ def read_request(state: State, request_id: str) -> ToolResult:
 
 
 def read_group(state: State, group: str) -> ToolResult:
-    result = state["groups"].get(group)
-    if result is None:
-        return answer(found=False, group=group)
-    return answer(found=True, group=group, **result)
+    return look_up(state["groups"], group=group)
 
 
 def read_device(state: State, device: str) -> ToolResult:
-    result = state["devices"].get(device)
-    if result is None:
-        return answer(found=False, device=device)
-    return answer(found=True, device=device, **result)
+    return look_up(state["devices"], device=device)
 
 
 def read_stock(state: State, kind: str) -> ToolResult:
@@ -82,10 +73,7 @@ def read_stock(state: State, kind: str) -> ToolResult:
 
 
 def read_software(state: State, software: str) -> ToolResult:
-    result = state["software"].get(software)
-    if result is None:
-        return answer(found=False, software=software)
-    return answer(found=True, software=software, **result)
+    return look_up(state["software"], software=software)
 
 
 def read_inventory(state: State) -> ToolResult:
@@ -154,7 +142,3 @@ def hand_over_device(state: State, employee: str, device: str, to: str) -> ToolR
         return refuse("there is no such device")
     state["devices"][device].update(owner=to, software=[], days_since_backup=0)
     return answer(device=device, owner=to)
-
-
-def _signed_in(state: State, employee: str) -> bool:
-    return employee in state["sessions"]["signed_in"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.tasks.examples.simulator import State
+from sopilot.tasks.examples.simulator import State, first_with
 from sopilot.values.json import JSON
 
 Inputs = Mapping[str, JSON]
@@ -126,11 +126,5 @@ def in_stock(state: State, inputs: Inputs, device: str) -> bool:
 
 
 def _request(state: State, employee: str, group: str) -> State | None:
-    return next(
-        (
-            request
-            for request in state["requests"].values()
-            if request["employee"] == employee and request["group"] == group
-        ),
-        None,
-    )
+    known = first_with(state["requests"], employee=employee, group=group)
+    return known and known[1]
