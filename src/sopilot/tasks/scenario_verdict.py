@@ -9,7 +9,7 @@ from sopilot.agent.reference.judging import CannotJudge, Seen, VerdictJudge
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.handbook.model import BUILT_IN, Handbook
 from sopilot.handbook.requirements import AnyOf, First, Leaf, Name, Tree
-from sopilot.tasks.scenarios import MadeCall, Scenario, ScriptedRuling
+from sopilot.tasks.scenarios import MadeCall, Scenario, ScriptedRuling, fits
 from sopilot.tasks.task import FinishedRun
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON
@@ -38,7 +38,7 @@ class ScenarioJudge:
         if known is None or known.is_gate or known.done is not None or known.verdict is not None:
             return self._verdict(predicate, arguments, evidence)
         for ruling in self._rulings.get(predicate, ()):
-            if ruling.fits(arguments):
+            if fits(ruling.when, arguments):
                 return ruling.holds
         why = "for these arguments " if predicate in self._rulings else ""
         self.problems.append(
@@ -268,7 +268,10 @@ def _out_of_order(scenario: Scenario, calls: Sequence[MadeCall]) -> list[str]:
     """The first expected call that does not come after those before it."""
     left = iter(calls)
     for expected in scenario.calls:
-        if not any(expected.fits(item.action, item.arguments) for item in left):
+        if not any(
+            item.action == expected.action and fits(expected.arguments, item.arguments)
+            for item in left
+        ):
             made = ", ".join(f"`{call.action}`" for call in calls) or "none"
             with_arguments = " with these arguments" if expected.arguments else ""
             return [

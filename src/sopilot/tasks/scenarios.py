@@ -13,7 +13,7 @@ from sopilot.agent.approvers import action_schema
 from sopilot.agent.result import Ending
 from sopilot.compiler.action_facts import input_schema
 from sopilot.handbook import fields
-from sopilot.handbook.fields import Fields
+from sopilot.handbook.fields import Field, Fields
 from sopilot.handbook.model import Action, Handbook
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
 from sopilot.handbook.requirements import Name
@@ -25,35 +25,30 @@ from sopilot.values.json import JSON, agree
 from sopilot.values.schema import violation
 
 
+def fits(wanted: Mapping[str, JSON], arguments: Mapping[str, JSON]) -> bool:
+    return all(name in arguments and agree(arguments[name], wanted[name]) for name in wanted)
+
+
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """What a tool answers. ``when`` are the arguments it is for; empty: any."""
+    """What a tool answers to arguments that fit ``when``."""
 
     result: ToolResult
     when: Mapping[str, JSON] = field(default_factory=dict)
 
-    def fits(self, arguments: Mapping[str, JSON]) -> bool:
-        return fits(self.when, arguments)
-
 
 @dataclass(frozen=True, slots=True)
 class ScriptedRuling:
-    """How a reader judges a predicate that has no verdict of its own."""
+    """How a reader judges a predicate that has no verdict, for arguments that fit ``when``."""
 
     holds: bool
     when: Mapping[str, JSON] = field(default_factory=dict)
-
-    def fits(self, arguments: Mapping[str, JSON]) -> bool:
-        return fits(self.when, arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCall:
     action: str
     arguments: Mapping[str, JSON] = field(default_factory=dict)
-
-    def fits(self, action: str, arguments: Mapping[str, JSON]) -> bool:
-        return action == self.action and fits(self.arguments, arguments)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +99,6 @@ class Suite:
     scenarios: tuple[Scenario, ...]
 
 
-def fits(wanted: Mapping[str, JSON], arguments: Mapping[str, JSON]) -> bool:
-    return all(name in arguments and agree(arguments[name], wanted[name]) for name in wanted)
-
-
 def request_for(goal: str) -> str:
     """What somebody says who wants this and no more."""
     return f"I have a request: {goal.replace('_', ' ')}."
@@ -115,91 +106,6 @@ def request_for(goal: str) -> str:
 
 ANSWER_KEYS = ("when", "result", "failed")
 RULING_KEYS = ("when", "holds")
-
-
-def read_answers(
-    report: DiagnosticCollector, node: Node, what: str, inputs: Collection[str]
-) -> tuple[ScriptedAnswer, ...]:
-    """One answer, or a list of them."""
-    if isinstance(node, ListNode):
-        if not node.items:
-            report.error("no-answers", f"{what} needs at least one answer", node)
-        return tuple(_answer(report, item, what, inputs) for item in node.items)
-    return (_answer(report, node, what, inputs),)
-
-
-def _answer(
-    report: DiagnosticCollector, node: Node, what: str, inputs: Collection[str]
-) -> ScriptedAnswer:
-    """``ok``, ``failed``, a mapping with ``result`` or ``failed``, or the result itself."""
-    if isinstance(node, ScalarNode) and not node.style and node.text in ("ok", "failed"):
-        return ScriptedAnswer(ToolResult(node.text == "ok", None))
-    if not isinstance(node, MapNode) or not any(key.text in ANSWER_KEYS for key, _ in node.pairs):
-        return ScriptedAnswer(ToolResult(True, json_value(report, node, f"the result of {what}")))
-    result = fields.fields(report, node, ANSWER_KEYS, f"an answer of {what}")
-    when = _when(report, result, what, inputs)
-    if "result" in result and "failed" in result:
-        message = "an answer either has a `result` or `failed`, not both"
-        report.error("contradicting-answer", message, result["failed"].key)
-    for key, ok in (("result", True), ("failed", False)):
-        if key in result:
-            value = json_value(report, result[key].value, f"the {key} of {what}")
-            return ScriptedAnswer(ToolResult(ok, value), when)
-    return ScriptedAnswer(ToolResult(True, None), when)
-
-
-def _when(
-    report: DiagnosticCollector, result: Fields, what: str, known: Collection[str]
-) -> dict[str, JSON]:
-    if "when" not in result:
-        return {}
-    wanted: dict[str, JSON] = {}
-    for key, value in fields.entries(report, result["when"].value, "`when`"):
-        if key.text not in known:
-            fields.unknown(report, key, "argument", key.text, known)
-        wanted[key.text] = json_value(report, value, f"`{key.text}` of {what}")
-    return wanted
-
-
-def read_rulings(
-    report: DiagnosticCollector, node: Node, handbook: Handbook
-) -> dict[str, tuple[ScriptedRuling, ...]]:
-    """``predicate: true``, or a list of ``{when: …, holds: …}``."""
-    rulings: dict[str, tuple[ScriptedRuling, ...]] = {}
-    for key, value in fields.entries(report, node, "`verdicts`"):
-        predicate = handbook.predicates.get(key.text)
-        if predicate is None:
-            fields.unknown(report, key, "predicate", key.text, handbook.predicates)
-            continue
-        if predicate.is_gate or predicate.verdict is not None:
-            who = "its action's success" if predicate.is_gate else "its own verdict"
-            report.error(
-                "needless-verdict",
-                f"`{key.text}` is judged by {who}, not by the scenario",
-                key,
-                "simulate the tool's result instead",
-            )
-            continue
-        items = value.items if isinstance(value, ListNode) else (value,)
-        rulings[key.text] = tuple(
-            _ruling(report, item, key.text, predicate.parameters) for item in items
-        )
-    return rulings
-
-
-def _ruling(
-    report: DiagnosticCollector, node: Node, name: str, parameters: Collection[str]
-) -> ScriptedRuling:
-    if isinstance(node, MapNode):
-        result = fields.fields(report, node, RULING_KEYS, f"a verdict on `{name}`")
-        when = _when(report, result, f"`{name}`", parameters)
-        if "holds" not in result:
-            fields.missing(report, node, "holds", f"a verdict on `{name}`")
-            return ScriptedRuling(False, when)
-        return ScriptedRuling(fields.flag(report, result["holds"].value, "`holds`"), when)
-    return ScriptedRuling(fields.flag(report, node, f"the verdict on `{name}`"))
-
-
 SUITE_KEYS = ("handbook", "tools", "scenarios")
 
 SCENARIO_KEYS = (
@@ -244,36 +150,36 @@ def load_scenarios(text: str, handbook: Handbook, source: str = "<input>") -> Su
 
 class SuiteReader:
     def __init__(self, report: DiagnosticCollector, handbook: Handbook) -> None:
-        self._report = report
-        self._handbook = handbook
+        self.report = report
+        self.handbook = handbook
         self._tellable = _tellable(handbook)
 
     def suite(self, root: Node) -> Suite | None:
-        result = fields.fields(self._report, root, SUITE_KEYS, "a scenario file")
+        result = fields.fields(self.report, root, SUITE_KEYS, "a scenario file")
         if not isinstance(root, MapNode):
             return None
         for key in ("handbook", "scenarios"):
             if key not in result:
                 spot = Spot(root.line, root.column)
-                fields.missing(self._report, spot, key, "a scenario file")
-        name = self._handbook.name
+                fields.missing(self.report, spot, key, "a scenario file")
+        name = self.handbook.name
         if "handbook" in result:
             node = result["handbook"].value
-            text = fields.text(self._report, node, "`handbook`")
+            text = fields.text(self.report, node, "`handbook`")
             if text and text != name:
                 message = f"these scenarios are about `{text}`, but the handbook is `{name}`"
-                self._report.error("other-handbook", message, node)
+                self.report.error("other-handbook", message, node)
         shared = self._tools(result)
         scenarios: list[Scenario] = []
         if "scenarios" in result:
-            entries = fields.entries(self._report, result["scenarios"].value, "`scenarios`")
+            entries = self._entries(result, "scenarios")
             scenarios = [
                 self._scenario(named, value, shared)
                 for key, node in entries
                 for named, value in self._cases(key, node)
             ]
             if not entries and isinstance(result["scenarios"].value, MapNode):
-                self._report.error("no-scenarios", "there is no scenario", result["scenarios"].key)
+                self.report.error("no-scenarios", "there is no scenario", result["scenarios"].key)
         return Suite(name, tuple(scenarios))
 
     def _cases(self, key: ScalarNode, node: Node) -> list[tuple[ScalarNode, Node]]:
@@ -285,7 +191,7 @@ class SuiteReader:
             return [(key, node)]
         _, table = own.pop("cases")
         result: list[tuple[ScalarNode, Node]] = []
-        for name, row in fields.entries(self._report, table, "`cases`"):
+        for name, row in fields.entries(self.report, table, "`cases`"):
             pairs = dict(own)
             for column, value in row.pairs if isinstance(row, MapNode) else ():
                 base = pairs.get(column.text)
@@ -294,80 +200,132 @@ class SuiteReader:
                 else:
                     pairs[column.text] = (column, value)
             if not isinstance(row, MapNode):
-                fields.wrong(self._report, row, f"the case `{name.text}`", "a mapping")
+                fields.wrong(self.report, row, f"the case `{name.text}`", "a mapping")
             named = replace(name, text=f"{key.text}/{name.text}")
             result.append((named, MapNode(tuple(pairs.values()), name.line, name.column)))
         return result
 
-    def _answers(self, result: Fields) -> Mapping[str, str]:
+    def _entries(self, result: Fields, key: str) -> list[Field]:
+        if key not in result:
+            return []
+        return fields.entries(self.report, result[key].value, f"`{key}`")
+
+    def _user_answers(self, result: Fields) -> Mapping[str, str]:
         """What the user says when the machine asks: by action, or by predicate."""
-        if "answers" not in result:
-            return {}
-        names = {
-            predicate.name for predicate in self._handbook.predicates.values() if predicate.question
-        }
-        known = names | set(self._handbook.actions)
+        asking = [each.name for each in self.handbook.predicates.values() if each.question]
+        known = {*asking, *self.handbook.actions}
         answers: dict[str, str] = {}
-        for key, value in fields.entries(self._report, result["answers"].value, "`answers`"):
+        for key, value in self._entries(result, "answers"):
             if key.text not in known:
-                fields.unknown(self._report, key, "question", key.text, known)
-            answers[key.text] = fields.text(self._report, value, f"the answer to `{key.text}`")
+                fields.unknown(self.report, key, "question", key.text, known)
+            answers[key.text] = fields.text(self.report, value, f"the answer to `{key.text}`")
         return answers
 
     def _scenario(self, key: ScalarNode, node: Node, shared: Answers) -> Scenario:
         what = f"the scenario `{key.text}`"
-        result = fields.fields(self._report, node, SCENARIO_KEYS, what)
+        result = fields.fields(self.report, node, SCENARIO_KEYS, what)
         if isinstance(node, MapNode):
             for needed in ("goal", "expect"):
                 if needed not in result:
-                    fields.missing(self._report, key, needed, what)
+                    fields.missing(self.report, key, needed, what)
         goal = self._goal(result)
-        request = ""
-        if "request" in result:
-            request = fields.text(self._report, result["request"].value, "`request`")
-        verdicts = {}
-        if "verdicts" in result:
-            verdicts = read_rulings(self._report, result["verdicts"].value, self._handbook)
+        forbidden = [self._action(item) for item in self._list(result, "no_calls")]
         return Scenario(
             name=key.text,
             goal=goal,
             expect=self._expectation(result),
-            request=request,
+            request=fields.optional_text(self.report, result, "request"),
             inputs=self._inputs(result, goal),
             tools={**shared, **self._tools(result)},
-            verdicts=verdicts,
+            verdicts=self._verdicts(result),
             approvals=self._approvals(result),
-            answers=self._answers(result),
-            now=fields.optional_text(self._report, result, "now"),
+            answers=self._user_answers(result),
+            now=fields.optional_text(self.report, result, "now"),
             calls=self._calls(result),
-            no_calls=tuple(
-                action
-                for node in self._list(result, "no_calls")
-                if (action := self._action(node)) is not None
-            ),
+            no_calls=tuple(action for action in forbidden if action is not None),
             line=key.line,
         )
 
+    def _answers(
+        self, node: Node, what: str, inputs: Collection[str]
+    ) -> tuple[ScriptedAnswer, ...]:
+        """One answer, or a list of them."""
+        if isinstance(node, ListNode) and not node.items:
+            self.report.error("no-answers", f"{what} needs at least one answer", node)
+        return tuple(self._answer(item, what, inputs) for item in fields.one_or_more(node))
+
+    def _answer(self, node: Node, what: str, inputs: Collection[str]) -> ScriptedAnswer:
+        """``ok``, ``failed``, a mapping with ``result`` or ``failed``, or the result itself."""
+        if isinstance(node, ScalarNode) and not node.style and node.text in ("ok", "failed"):
+            return ScriptedAnswer(ToolResult(node.text == "ok", None))
+        keys = [key.text for key, _ in node.pairs] if isinstance(node, MapNode) else []
+        if not any(key in ANSWER_KEYS for key in keys):
+            value = json_value(self.report, node, f"the result of {what}")
+            return ScriptedAnswer(ToolResult(True, value))
+        result = fields.fields(self.report, node, ANSWER_KEYS, f"an answer of {what}")
+        when = self._when(result, what, inputs)
+        if "result" in result and "failed" in result:
+            message = "an answer either has a `result` or `failed`, not both"
+            self.report.error("contradicting-answer", message, result["failed"].key)
+        for key, ok in (("result", True), ("failed", False)):
+            if key in result:
+                value = json_value(self.report, result[key].value, f"the {key} of {what}")
+                return ScriptedAnswer(ToolResult(ok, value), when)
+        return ScriptedAnswer(ToolResult(True, None), when)
+
+    def _when(self, result: Fields, what: str, known: Collection[str]) -> dict[str, JSON]:
+        wanted: dict[str, JSON] = {}
+        for key, value in self._entries(result, "when"):
+            if key.text not in known:
+                fields.unknown(self.report, key, "argument", key.text, known)
+            wanted[key.text] = json_value(self.report, value, f"`{key.text}` of {what}")
+        return wanted
+
+    def _verdicts(self, result: Fields) -> dict[str, tuple[ScriptedRuling, ...]]:
+        """``predicate: true``, or a list of ``{when: …, holds: …}``."""
+        rulings: dict[str, tuple[ScriptedRuling, ...]] = {}
+        for key, value in self._entries(result, "verdicts"):
+            predicate = self.handbook.predicates.get(key.text)
+            if predicate is None:
+                fields.unknown(self.report, key, "predicate", key.text, self.handbook.predicates)
+            elif predicate.is_gate or predicate.verdict is not None:
+                who = "its action's success" if predicate.is_gate else "its own verdict"
+                message = f"`{key.text}` is judged by {who}, not by the scenario"
+                cure = "simulate the tool's result instead"
+                self.report.error("needless-verdict", message, key, cure)
+            else:
+                rulings[key.text] = tuple(
+                    self._ruling(item, key.text, predicate.parameters)
+                    for item in fields.one_or_more(value)
+                )
+        return rulings
+
+    def _ruling(self, node: Node, name: str, parameters: Collection[str]) -> ScriptedRuling:
+        if not isinstance(node, MapNode):
+            return ScriptedRuling(fields.flag(self.report, node, f"the verdict on `{name}`"))
+        result = fields.fields(self.report, node, RULING_KEYS, f"a verdict on `{name}`")
+        when = self._when(result, f"`{name}`", parameters)
+        if "holds" not in result:
+            fields.missing(self.report, node, "holds", f"a verdict on `{name}`")
+            return ScriptedRuling(False, when)
+        return ScriptedRuling(fields.flag(self.report, result["holds"].value, "`holds`"), when)
+
     def _goal(self, result: Fields) -> str:
-        if "goal" not in result:
-            return ""
-        node = result["goal"].value
-        goal = fields.text(self._report, node, "`goal`")
-        if goal and goal not in self._handbook.procedures:
-            fields.unknown(self._report, node, "procedure", goal, self._handbook.procedures)
+        goal = fields.optional_text(self.report, result, "goal")
+        known = self.handbook.procedures
+        if goal and goal not in known:
+            fields.unknown(self.report, result["goal"].value, "procedure", goal, known)
         return goal
 
     def _inputs(self, result: Fields, goal: str) -> Mapping[str, JSON]:
-        if "inputs" not in result:
-            return {}
-        kinds = _kinds(self._handbook, goal)
+        kinds = _kinds(self.handbook, goal)
         inputs: dict[str, JSON] = {}
-        for key, value in fields.entries(self._report, result["inputs"].value, "`inputs`"):
-            inputs[key.text] = json_value(self._report, value, f"`{key.text}`")
+        for key, value in self._entries(result, "inputs"):
+            inputs[key.text] = json_value(self.report, value, f"`{key.text}`")
             if key.text not in self._tellable:
                 message = f"nothing in the handbook asks for `{key.text}`"
                 help = did_you_mean(key.text, self._tellable)
-                self._report.warning("unused-value", message, key, help)
+                self.report.warning("unused-value", message, key, help)
             reply = inputs[key.text]
             problem = None
             if key.text in kinds and reply is not None:
@@ -377,19 +335,17 @@ class SuiteReader:
                 shown = fields.describe(value)
                 message = f"{problem} for `{goal}`, found {'the text ' if text else ''}{shown}"
                 help = "a number stands without quotes, a text like `007` in quotes"
-                self._report.error("wrong-type", message, value, help)
+                self.report.error("wrong-type", message, value, help)
         return inputs
 
     def _tools(self, result: Fields) -> Answers:
-        if "tools" not in result:
-            return {}
         answers: Answers = {}
-        for key, value in fields.entries(self._report, result["tools"].value, "`tools`"):
-            if key.text not in self._handbook.actions:
-                fields.unknown(self._report, key, "action", key.text, self._handbook.actions)
+        for key, value in self._entries(result, "tools"):
+            if key.text not in self.handbook.actions:
+                fields.unknown(self.report, key, "action", key.text, self.handbook.actions)
                 continue
-            inputs = self._handbook.actions[key.text].input_names()
-            answers[key.text] = read_answers(self._report, value, f"`{key.text}`", inputs)
+            inputs = self.handbook.actions[key.text].input_names()
+            answers[key.text] = self._answers(value, f"`{key.text}`", inputs)
         return answers
 
     def _expectation(self, result: Fields) -> Expectation:
@@ -397,19 +353,18 @@ class SuiteReader:
             return Expectation(Ending.EXECUTED)
         node = result["expect"].value
         if isinstance(node, MapNode):
-            pairs = fields.fields(self._report, node, ("refused",), "`expect`")
+            pairs = fields.fields(self.report, node, ("refused",), "`expect`")
             if "refused" in pairs:
-                cause_node = pairs["refused"].value
-                cause = fields.text(self._report, cause_node, "`refused`")
-                if cause and cause not in self._handbook.predicates:
-                    known = self._handbook.predicates
-                    fields.unknown(self._report, cause_node, "predicate", cause, known)
+                cause = fields.optional_text(self.report, pairs, "refused")
+                known = self.handbook.predicates
+                if cause and cause not in known:
+                    fields.unknown(self.report, pairs["refused"].value, "predicate", cause, known)
                 return Expectation(Ending.REFUSED, cause)
         elif isinstance(node, ScalarNode) and node.text in EXPECTED:
             return Expectation(Ending(node.text))
         else:
             fields.wrong(
-                self._report,
+                self.report,
                 node,
                 "`expect`",
                 "`executed`, `refused`, `waiting` or `refused: <predicate>`",
@@ -420,15 +375,15 @@ class SuiteReader:
     def _approvals(self, result: Fields) -> tuple[str, ...]:
         roles = {
             role
-            for action in self._handbook.actions.values()
+            for action in self.handbook.actions.values()
             if action.approval is not None
             for role in action.approval.roles
         }
         values = []
         for node in self._list(result, "approvals"):
-            role = fields.text(self._report, node, "a role")
+            role = fields.text(self.report, node, "a role")
             if role and role not in roles:
-                fields.unknown(self._report, node, "role", role, roles)
+                fields.unknown(self.report, node, "role", role, roles)
             values.append(role)
         return tuple(values)
 
@@ -437,10 +392,10 @@ class SuiteReader:
         for node in self._list(result, "calls"):
             if isinstance(node, MapNode) and len(node.pairs) == 1:
                 key, value = node.pairs[0]
-                arguments = json_value(self._report, value, f"`{key.text}`")
+                arguments = json_value(self.report, value, f"`{key.text}`")
                 action = self._action(key)
                 if not isinstance(arguments, dict):
-                    fields.wrong(self._report, value, "the arguments of a call", "a mapping")
+                    fields.wrong(self.report, value, "the arguments of a call", "a mapping")
                 elif action is not None:
                     calls.append(ExpectedCall(action, arguments))
             else:
@@ -450,9 +405,9 @@ class SuiteReader:
         return tuple(calls)
 
     def _action(self, node: Node) -> str | None:
-        name = fields.text(self._report, node, "an action")
-        if name and name not in self._handbook.actions:
-            fields.unknown(self._report, node, "action", name, self._handbook.actions)
+        name = fields.text(self.report, node, "an action")
+        if name and name not in self.handbook.actions:
+            fields.unknown(self.report, node, "action", name, self.handbook.actions)
             return None
         return name or None
 
@@ -462,7 +417,7 @@ class SuiteReader:
         node = result[key].value
         if isinstance(node, ListNode):
             return node.items
-        fields.wrong(self._report, node, f"`{key}`", "a list")
+        fields.wrong(self.report, node, f"`{key}`", "a list")
         return ()
 
 
@@ -558,7 +513,7 @@ class SimulatedTools:
         listed = self._answers.get(name, ())
         if not listed:
             return UNSIMULATED
-        fitting = [index for index, answer in enumerate(listed) if answer.fits(arguments)]
+        fitting = [index for index, answer in enumerate(listed) if fits(answer.when, arguments)]
         fitting = [index for index in fitting if listed[index].when] or fitting
         if not fitting:
             return ToolResult(False, {"error": "the scenario has no answer for these arguments"})
