@@ -126,11 +126,11 @@ async def play(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Fo
         await started.close()
         while True:
             resumed = await resume_play(store, started.id)
-            move = script.next(resumed.player.driver.request().frame_text)
+            move = script.next(resumed.driver.request().frame_text)
             if move is None:
                 await resumed.close()
                 return
-            turn = await resumed.player.call(move.tool, move.arguments)
+            turn = await resumed.call(move.tool, move.arguments)
             script.answered(turn.answer)
             await resumed.close()
 

@@ -97,7 +97,7 @@ async def compare_record(store: Store, session_id: str, loop: Looped) -> None:
     assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
     play = await resume_play(store, session_id)
     await play.close()
-    assert play.player.driver.dialog == loop.dialog
+    assert play.driver.dialog == loop.dialog
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "official"])

@@ -71,11 +71,11 @@ def in_a_process_of_its_own(path: Path, work: Callable[[Store], Coroutine[Any, A
 async def moved(store: Store, session_id: str, request: ModelRequest, reply: ModelReply) -> Any:
     play = await resume_play(store, session_id)
     try:
-        shown = play.player.driver.request()
+        shown = play.driver.request()
         assert shown.messages == list(request.messages)
         assert shown.frame_text == (request.messages[-1].content if shown.frame_text else "")
         assert list(shown.tools) == list(request.tools)
-        turn = await play.player.reply(reply)
+        turn = await play.reply(reply)
         return turn.answer, turn.ending
     finally:
         await play.close()
@@ -109,7 +109,7 @@ def test_play(task: str, view: str, tmp_path: Path) -> None:
         assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
         play = await resume_play(store, session_id)
         await play.close()
-        assert play.player.driver.dialog == loop.dialog
+        assert play.driver.dialog == loop.dialog
 
     anew(path, end)
 

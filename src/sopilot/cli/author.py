@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -21,17 +21,13 @@ from sopilot.messages.errors import UserMistake
 from sopilot.models.open import make_model
 from sopilot.runner.checks import check_text, texts_to_check
 from sopilot.runner.sources import open_source
-from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.coverage import ProgramCoverage
 from sopilot.tasks.scenarios import read_scenarios
 from sopilot.tasks.starter import starter
 from sopilot.tasks.testing import (
     Tested,
     coverage_lines,
     named_scenarios,
-    reached,
     run_scenarios,
-    summary,
 )
 from sopilot.values.text import Lines, counted
 
@@ -211,37 +207,34 @@ def test(
         say(str(finding), err=True)
     wanted = (*only, watch) if watch is not None else only
     chosen = named_scenarios(suite.scenarios, wanted, str(path))
-    briefing = source.briefing()
-    results = asyncio.run(
+    tested = asyncio.run(
         run_scenarios(
-            briefing,
+            source.briefing(),
             chosen,
-            MemoryStore(),
-            watcher=lambda: Watcher(frames=True) if watch is not None else nobody_watches,
+            watch=Watcher(frames=True) if watch is not None else nobody_watches,
             player=lambda task: make_model(model, judge=task.reader, about={"task": task.key}),
             traces=traces,
         )
     )
-    coverage = reached(briefing, results)
-    shown = [] if wanted else coverage
+    if wanted:
+        tested = replace(tested, coverage=())
     if wants_json():
-        print_json(summary(source.handbook.name, results, shown))
+        print_json(tested.as_json())
     else:
-        _print_results(results, shown)
-    incomplete = complete and any(item.gaps for item in shown)
-    failed = any(not result.passed for _, result in results)
-    raise SystemExit(Exit.if_any(incomplete or failed))
+        _print_results(tested)
+    incomplete = complete and any(item.gaps for item in tested.coverage)
+    raise SystemExit(Exit.if_any(incomplete or tested.failed))
 
 
-def _print_results(results: Sequence[Tested], coverage: Sequence[ProgramCoverage]) -> None:
-    for scenario, result in results:
+def _print_results(tested: Tested) -> None:
+    for scenario, result in tested.results:
         if result.passed:
             marked("passed", f" {scenario.name}")
         else:
             marked("FAILED", f" {scenario.name}", fg="red")
         for reason in (result.verdict or {}).get("reasons", ()):
             say(f"        {reason}")
-    for item in coverage:
+    for item in tested.coverage:
         tell(coverage_lines(item))
-    passed = sum(result.passed is True for _, result in results)
-    say(f"\n{counted(len(results), 'scenario')}: {passed} passed, {len(results) - passed} failed")
+    number = counted(len(tested.results), "scenario")
+    say(f"\n{number}: {tested.passed} passed, {tested.failed} failed")

@@ -15,8 +15,8 @@ from sopilot.messages.errors import UserMistake
 from sopilot.models.replay import reply_from_json
 from sopilot.protocols import ModelReply, ToolCall
 from sopilot.runner.play import (
-    Play,
     PlayedTurn,
+    Player,
     PlayScore,
     on_play,
     score_lines,
@@ -98,14 +98,14 @@ def finish(session_id: str, store: StoreAccess) -> Output:
 
     Exit 1 if the task wasn't passed.
     """
-    score: PlayScore = _with_play(store, session_id, Play.finish)
+    score: PlayScore = _with_play(store, session_id, Player.finish)
     return Output(score.as_json(), score_lines(score), Exit.if_any(not score.passed))
 
 
 def _with_play(
     store: StoreAccess,
     name: str,
-    use: Callable[[Play], Awaitable[Answer]],
+    use: Callable[[Player], Awaitable[Answer]],
     begin: dict[str, str] | None = None,
 ) -> Answer:
     return store.write(
@@ -114,7 +114,7 @@ def _with_play(
 
 
 def _move(move: ModelReply, session_id: str, store: StoreAccess) -> Output:
-    turn: PlayedTurn = _with_play(store, session_id, lambda play: play.player.reply(move))
+    turn: PlayedTurn = _with_play(store, session_id, lambda player: player.reply(move))
     frame = ["", Lines(turn.frame_text)] if turn.frame_text else []
     return Output(asdict(turn), [Lines(turn.answer), *frame])
 

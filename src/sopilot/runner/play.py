@@ -28,7 +28,7 @@ from sopilot.runner.sources import lasting, named_task
 from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.task import Simulation
-from sopilot.trace.events import Complete, Event, Fail
+from sopilot.trace.events import Complete, Fail
 from sopilot.values.json import JSON
 from sopilot.values.text import Heading, Lines
 from sopilot.views.briefing import Briefing
@@ -97,6 +97,10 @@ class Player:
             operator=simulation.operator,
             tools=simulation.tools.schemas(),
         )
+
+    @property
+    def id(self) -> str:
+        return self.session.id
 
     @property
     def ending(self) -> str | None:
@@ -169,16 +173,48 @@ class Player:
         shown, self._shown = self._shown, None
         return shown or self.driver.shown()
 
+    async def report(self, *, ended: bool) -> Report:
+        """The audit of the session. Without a machine only tasks have one: their goal is known."""
+        driver, goal = self.driver, self.simulation.goal
+        if not driver.view.machine and not goal:
+            message = f"under `{driver.view.name}` only a task has a score card"
+            raise mistake("no-score-card", message, help="serve `bank/TASK`")
+        return await audit_session(
+            self.session,
+            driver.briefing.handbook,
+            driver.view,
+            goal=goal,
+            ended=ended,
+            offered=driver.toolbox.names,
+        )
+
+    async def finish(self) -> PlayScore:
+        """End the session and score it."""
+        if self.simulation.score is None:
+            raise InternalBug("only a task can be scored")
+        ending = await self.leave()
+        report = await self.report(ended=True)
+        events = await self.session.whole_events()
+        return PlayScore(
+            self.id,
+            self.simulation.task,
+            self.driver.view.name,
+            ending,
+            self.simulation.score(1 + len(self.driver.dialog)),
+            report.findings,
+            [event.payload["action"] for event in events if event.kind == "domain_call"],
+        )
+
+    async def close(self) -> None:
+        """Close the session after a move; it can be resumed."""
+        await self.session.release()
+        await self.simulation.close()
+
 
 def _closes(call: ToolCall) -> bool:
     """Whether the call only ends a session, which may have ended by itself."""
     closing = call.name == TOOL_NAME and isinstance(parse_step(call.arguments), Complete | Fail)
     return call.name == END_SESSION or closing
-
-
-async def whole_trace(store: Store, session_id: str) -> list[Event]:
-    """The stored events with their payloads."""
-    return whole_events(await store.events(session_id), await store.payloads(session_id))
 
 
 PLAY = "play"
@@ -232,59 +268,6 @@ class PlayScore:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Play:
-    """A running task. Close it after every move; the session continues."""
-
-    player: Player
-
-    @property
-    def id(self) -> str:
-        return self.player.session.id
-
-    async def finish(self) -> PlayScore:
-        return await score_play(self.player)
-
-    async def close(self) -> None:
-        await self.player.session.release()
-        await self.player.simulation.close()
-
-
-async def score_play(player: Player) -> PlayScore:
-    """End the session and score it."""
-    simulation = player.simulation
-    if simulation.score is None:
-        raise InternalBug("only a task can be scored")
-    ending = await player.leave()
-    report = await session_report(player, ended=True)
-    events = await player.session.whole_events()
-    return PlayScore(
-        player.session.id,
-        simulation.task,
-        player.driver.view.name,
-        ending,
-        simulation.score(1 + len(player.driver.dialog)),
-        report.findings,
-        [event.payload["action"] for event in events if event.kind == "domain_call"],
-    )
-
-
-async def session_report(player: Player, *, ended: bool) -> Report:
-    """The audit of the session. Without a machine only tasks have one, as their goal is known."""
-    driver, goal = player.driver, player.simulation.goal
-    if not driver.view.machine and not goal:
-        message = f"under `{driver.view.name}` only a task has a score card"
-        raise mistake("no-score-card", message, help="serve `bank/TASK`")
-    return await audit_session(
-        player.session,
-        driver.briefing.handbook,
-        driver.view,
-        goal=goal,
-        ended=ended,
-        offered=driver.toolbox.names,
-    )
-
-
 async def start_play(
     store: Store,
     reference: str,
@@ -294,28 +277,24 @@ async def start_play(
     language: str = "en",
     model: str = "played",
     token_file: Path | None = None,
-) -> Play:
+) -> Player:
     """Open a session on a fresh simulator of the task, with the user's request on record."""
     chosen = view_named(view)
     task = playable_task(reference, tools=tools, language=language)
-    extra = {PLAY: play_record(task, tools=tools, language=language)}
-    try:
-        session = await open_run(
+
+    async def opened() -> Session:
+        return await open_run(
             store,
             task.briefing,
             chosen,
             tools=task.simulation.tools,
             model=model,
-            extra=extra,
+            extra={PLAY: play_record(task, tools=tools, language=language)},
             unguarded=True,
             requester=await who_asks(store, token_file),
         )
-        player = Player(session, task.briefing, chosen, task.simulation)
-        await player.driver.begin()
-    except SopilotError:
-        await task.simulation.close()
-        raise
-    return Play(player)
+
+    return await _playing(task, chosen, opened)
 
 
 def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, JSON]:
@@ -323,7 +302,7 @@ def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, J
     return {"task": task.simulation.task, "tools": tools, "language": language}
 
 
-async def resume_play(store: Store, session_id: str, *, token_file: Path | None = None) -> Play:
+async def resume_play(store: Store, session_id: str, *, token_file: Path | None = None) -> Player:
     """Continue a play; its simulator is rebuilt from the trace."""
     record = await store.record(session_id)
     about = record.metadata.get("extra", {}).get(PLAY)
@@ -332,46 +311,55 @@ async def resume_play(store: Store, session_id: str, *, token_file: Path | None 
         raise mistake("not-a-play", message, help="`sopilot lab play start TASK`")
     view = view_named(str(record.metadata["view"]))
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
-    try:
-        await task.simulation.catch_up(session_id, await whole_trace(store, session_id))
-        session = await resume_session(
+
+    async def opened() -> Session:
+        events = whole_events(await store.events(session_id), await store.payloads(session_id))
+        await task.simulation.catch_up(session_id, events)
+        return await resume_session(
             store,
             session_id,
             tools=task.simulation.tools,
             requester=await who_asks(store, token_file),
         )
-        player = Player(session, task.briefing, view, task.simulation)
+
+    return await _playing(task, view, opened)
+
+
+async def _playing(
+    task: PlayableTask, view: View, opened: Callable[[], Awaitable[Session]]
+) -> Player:
+    try:
+        player = Player(await opened(), task.briefing, view, task.simulation)
         await player.driver.begin()
     except SopilotError:
         await task.simulation.close()
         raise
-    return Play(player)
+    return player
 
 
 async def on_play(
     store: Store,
     name: str,
-    use: Callable[[Play], Awaitable[Answer]],
+    use: Callable[[Player], Awaitable[Answer]],
     begin: Mapping[str, str] | None = None,
     *,
     token_file: Path | None = None,
 ) -> Answer:
     """Use the session of that id, or ``begin`` one with the task of that name."""
     if begin is None:
-        play = await resume_play(store, name, token_file=token_file)
+        player = await resume_play(store, name, token_file=token_file)
     else:
-        play = await start_play(store, name, token_file=token_file, **begin)
+        player = await start_play(store, name, token_file=token_file, **begin)
     try:
-        return await use(play)
+        return await use(player)
     finally:
-        await play.close()
+        await player.close()
 
 
-async def screen(play: Play) -> dict[str, object]:
-    player = play.player
+async def screen(player: Player) -> dict[str, object]:
     request = player.driver.request()
     return {
-        "session": play.id,
+        "session": player.id,
         "task": player.simulation.task,
         "view": player.driver.view.name,
         "system": request.first.content,

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sopilot.agent.result import nobody_watches
 from sopilot.files.text import read_text, write_whole
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.secrets import SecretPlaces, shown_events
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
-from sopilot.models.open import make_model
 from sopilot.protocols import SystemClock
 from sopilot.records.loading import Traces
 from sopilot.records.people import Principal
@@ -30,10 +28,9 @@ from sopilot.records.selection import read_moment
 from sopilot.records.store import SessionRecord, Store
 from sopilot.records.versions import Version, difference, load_versions, release
 from sopilot.runner.sources import open_source
-from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import handbook_text
 from sopilot.tasks.scenarios import read_scenarios
-from sopilot.tasks.testing import reached, run_scenarios, summary
+from sopilot.tasks.testing import run_scenarios
 
 _MOST_TIMES, _LEAST_SUSPECT = 200, 64 << 20
 """A bundle compresses about tenfold; an archive that unpacks a thousandfold is an attack."""
@@ -142,19 +139,8 @@ def releasable(name: str) -> Releasable:
     if path.exists():
         suite, _ = read_scenarios(read_text(path), source.handbook, str(path))
         if suite is not None:
-            briefing = source.briefing()
-            results = asyncio.run(
-                run_scenarios(
-                    briefing,
-                    suite.scenarios,
-                    MemoryStore(),
-                    watcher=lambda: nobody_watches,
-                    player=lambda task: make_model("reference", judge=task.reader),
-                    traces=None,
-                )
-            )
-            message = summary(source.handbook.name, results, reached(briefing, results))
-            coverage = {name: message[name] for name in ("n", "passed", "failed", "coverage")}
+            tested = asyncio.run(run_scenarios(source.briefing(), suite.scenarios)).as_json()
+            coverage = {name: tested[name] for name in ("n", "passed", "failed", "coverage")}
     text = handbook_text(name) if source.bundled else source.text or ""
     return Releasable(source.handbook.name, text, dict(programs), coverage)
 

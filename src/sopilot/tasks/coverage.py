@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sopilot.program.model import Act, Ask, Branch, Check, Choose, Function, Kind, Program, Step
@@ -158,13 +158,3 @@ def _acts(function: Function, label: str, action: str) -> Iterator[Place]:
 def _place(frame: str) -> Place | None:
     path, _, label = frame.rpartition("@")
     return (path.rpartition("/")[2], label) if path else None
-
-
-def totals(programs: Mapping[str, ProgramCoverage] | Sequence[ProgramCoverage]) -> dict[str, int]:
-    every = list(programs.values()) if isinstance(programs, Mapping) else list(programs)
-    return {
-        "steps": sum(item.steps for item in every),
-        "steps_reached": sum(item.steps_reached for item in every),
-        "branches": sum(item.branches for item in every),
-        "branches_reached": sum(item.branches_reached for item in every),
-    }

@@ -74,10 +74,10 @@ async def play_in_pieces(
         play = await resume_play(store, session_id)
         if move.tool:
             arguments = renumbered.arguments(move)
-            turn = await play.player.call(move.tool, arguments, say=move.say)
+            turn = await play.call(move.tool, arguments, say=move.say)
             renumbered.answered(move, turn.answer)
         else:
-            await play.player.say(move.say)
+            await play.say(move.say)
         await play.close()
         await store.close()
     store = SQLiteStore(path)

@@ -144,7 +144,7 @@ async def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
     play = await start_play(store, "bank/transfer-rent-share")
     await play.finish()
     with pytest.raises(UserMistake, match="is over"):
-        await play.player.call("read_ledger", {})
+        await play.call("read_ledger", {})
     await play.close()
     again = await resume_play(store, play.id)
     assert (await again.finish()).ending == "abandoned"
@@ -161,7 +161,7 @@ async def test_findings_of_an_view_without_a_machine_name_events_of_the_trace() 
     store = MemoryStore()
     play = await start_play(store, "bank/transfer-wrong-password", view="flat")
     moved = {"username": "anna", "to": "ben", "amount": 10}
-    await play.player.call("transfer", moved)
+    await play.call("transfer", moved)
     score = await play.finish()
     events = {one.event.seq: one.event.kind for one in await store.events(play.id)}
     calls = [seq for seq, kind in events.items() if kind == "domain_call"]

@@ -124,7 +124,7 @@ async def test_a_play_from_process_to_process_keeps_it(
     async def play() -> dict[str, Any]:
         store = MemoryStore()
         begun = await start_play(store, str(refusal(upstream)), view=arm)
-        assert not (await begun.player.call(*call)).ok
+        assert not (await begun.call(*call)).ok
         await begun.close()
         again = await resume_play(store, begun.id)  # a fresh world, rebuilt from the trace
         score = await again.finish()

@@ -10,12 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from sopilot.agent.result import nobody_watches
 from sopilot.cli.main import sopilot
 from sopilot.messages.diagnostic import Severity
 from sopilot.runner.checks import check_text
 from sopilot.runner.sources import open_source
-from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.scenarios import read_scenarios
 from sopilot.tasks.testing import run_scenarios
 
@@ -32,11 +30,7 @@ def test_every_scenario_of_a_whole_policy(name: str, count: int) -> None:
     suite, wrong = read_scenarios(text, source.handbook, name)
     assert suite is not None
     assert wrong == []
-    results = asyncio.run(
-        run_scenarios(
-            source.briefing(), suite.scenarios, MemoryStore(), watcher=lambda: nobody_watches
-        )
-    )
+    results = asyncio.run(run_scenarios(source.briefing(), suite.scenarios)).results
     assert [(one.name, result.problems) for one, result in results if not result.passed] == []
     assert len(results) == count
 

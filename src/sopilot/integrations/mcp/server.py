@@ -45,7 +45,7 @@ from sopilot.messages.errors import (
     UnknownSession,
 )
 from sopilot.protocols import ToolSchema
-from sopilot.runner.play import FINISH_TOOL, SAY_TOOL, score_play, session_report
+from sopilot.runner.play import FINISH_TOOL, SAY_TOOL
 from sopilot.values.text import quote_value
 from sopilot.views.briefing import Briefing
 from sopilot.views.guard_answers import JUDGE_TOOL
@@ -270,7 +270,7 @@ class McpServer:
         session = player.session
         played = self.pool.service.played
         if played and name == FINISH_TOOL.name:
-            text = f"Done: {json.dumps((await score_play(player)).as_json())}"
+            text = f"Done: {json.dumps((await player.finish()).as_json())}"
             return answered(text, "", ok=True, session_id=session.id)
         if played and name == SAY_TOOL.name:
             turn = await player.say(str(arguments.get("text", "")))
@@ -346,7 +346,7 @@ class McpServer:
                 if uri == FRAME_URI:
                     text, kind = player.driver.shown().frame_text, "text/plain"
                 else:
-                    report = await session_report(player, ended=False)
+                    report = await player.report(ended=False)
                     text, kind = json.dumps(report.as_json()), "application/json"
         except SopilotError as problem:
             raise MCPError(types.INVALID_REQUEST, problem_text(problem)) from None
