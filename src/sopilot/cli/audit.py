@@ -101,11 +101,10 @@ def command(
     is_file = Path(what).exists()
     value = read_input(
         what if is_file else store.session_id(what),
+        store,
         handbook=handbook,
         goal=goal,
-        store_spec=store.spec,
         facts=TranscriptFacts(now, pairs("--input", inputs)),
-        token_file=store.token_file,
     )
     if verify:
         report, lines = chain_check(value)

@@ -189,7 +189,7 @@ class TraceInput:
 class ForeignInput:
     """Transcripts, each with the handbook and the goal it is judged by."""
 
-    transcripts: tuple[tuple[str, Handbook, str | None, Transcript], ...]
+    transcripts: tuple[Row, ...]
 
     def audit(self) -> list[Audited]:
         return [
@@ -234,6 +234,10 @@ class TranscriptFacts:
         return replace(transcript, now=self.now, values={**transcript.values, **self.inputs})
 
 
+Row = tuple[str, Handbook, str | None, Transcript]
+"""A transcript with its name, its handbook and its goal."""
+
+
 def file_input(
     what: str, *, handbook: str | None, goal: str | None, facts: TranscriptFacts | None = None
 ) -> TraceInput | ForeignInput:
@@ -249,27 +253,25 @@ def file_input(
     try:
         content = json.loads(text)
     except (ValueError, RecursionError):
-        raise _mistake(
-            what,
-            "this is neither a trace nor JSON",
-            "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages",
-        ) from None
-    result = transcript_input(what, content, handbook, goal)
-    if facts is None:
-        return result
-    rows = result.transcripts
-    added = ((name, book, item, facts.added_to(each)) for name, book, item, each in rows)
-    return ForeignInput(tuple(added))
+        cure = (
+            "a trace is written by `sopilot trace export`, a transcript is a JSON list of messages"
+        )
+        raise _mistake(what, "this is neither a trace nor JSON", cure) from None
+    return transcript_input(what, content, handbook, goal, facts)
 
 
 def read_input(
-    what: str, *, handbook: str | None, goal: str | None, store_spec: str | None,
-    facts: TranscriptFacts | None = None, token_file: Path | None = None, secrets: bool = False,
-) -> TraceInput | ForeignInput:  # fmt: skip
-    """A file if there is one of that name, else a session."""
+    what: str,
+    access: StoreAccess,
+    *,
+    handbook: str | None,
+    goal: str | None,
+    facts: TranscriptFacts | None = None,
+    secrets: bool = False,
+) -> TraceInput | ForeignInput:
+    """A file if there is one of that name, else a session of the store."""
     if Path(what).exists():
         return file_input(what, handbook=handbook, goal=goal, facts=facts)
-    access = StoreAccess(store_spec, token_file)
     masked = not access.may_see("audit", [what])
     return access.read(
         lambda store: _sealed_input(
@@ -333,23 +335,34 @@ async def _missing(store: Store, record: SessionRecord, *, masked: bool) -> Unju
 
 
 def transcript_input(
-    what: str, content: object, handbook: str | None, goal: str | None
+    what: str,
+    content: object,
+    handbook: str | None,
+    goal: str | None,
+    facts: TranscriptFacts | None = None,
 ) -> ForeignInput:
+    rows = _rows(what, content, handbook, goal)
+    if facts is not None:
+        rows = [(name, book, chosen, facts.added_to(item)) for name, book, chosen, item in rows]
+    return ForeignInput(tuple(rows))
+
+
+def _rows(what: str, content: object, handbook: str | None, goal: str | None) -> list[Row]:
     if isinstance(content, Mapping):
         held = [content[name] for name in ("messages", "items", "output") if name in content]
         content = next((item for item in held if isinstance(item, list)), content)
     if not isinstance(content, list):
         raise _mistake(what, "this is no list of messages", "see `sopilot audit --help`")
     if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
-        return ForeignInput(tuple(_recorded(what, content, handbook, goal)))
+        return _recorded(what, content, handbook, goal)
     if handbook is None:
         raise _mistake(what, "a transcript needs an SOP to be judged by", "add --handbook SOURCE")
     if content and all(isinstance(item, Mapping) and "traj" in item for item in content):
-        return ForeignInput(tuple(_trajectories(what, content, handbook, goal)))
+        return _trajectories(what, content, handbook, goal)
     book, chosen = _procedure(handbook, goal)
     effects = frozenset(procedure.action for procedure in book.procedures.values())
     transcript = read_messages(content, effects=effects)
-    return ForeignInput(((Path(what).stem, book, chosen, transcript),))
+    return [(Path(what).stem, book, chosen, transcript)]
 
 
 def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
@@ -362,15 +375,14 @@ def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
 
 def _recorded(
     what: str, entries: Sequence[Any], handbook: str | None, goal: str | None
-) -> list[tuple[str, Handbook, str | None, Transcript]]:
+) -> list[Row]:
     """SOPBench's own recordings name their task, so that no handbook need be named."""
-    result: list[tuple[str, Handbook, str | None, Transcript]] = []
+    result: list[Row] = []
     for number, entry in enumerate(entries):
         recorded = entry.get("interactions") if isinstance(entry, Mapping) else None
         if not isinstance(recorded, list) or not all(map(_is_interaction, recorded)):
-            raise _mistake(
-                what, f"entry {number} holds no recorded interactions", "is the file whole?"
-            )
+            problem = f"entry {number} holds no recorded interactions"
+            raise _mistake(what, problem, "is the file whole?")
         if handbook is not None:
             book, chosen = _procedure(handbook, goal)
         else:
@@ -387,14 +399,12 @@ def _recorded(
     return result
 
 
-def _trajectories(
-    what: str, entries: Sequence[Any], handbook: str, goal: str | None
-) -> list[tuple[str, Handbook, str | None, Transcript]]:
+def _trajectories(what: str, entries: Sequence[Any], handbook: str, goal: str | None) -> list[Row]:
     """τ-bench's recordings: dialogs about whatever their users want, so that every call is
     judged by the procedure it belongs to."""
     book = compile_source(handbook, goal=goal)[0].handbook
     effects = frozenset(procedure.action for procedure in book.procedures.values())
-    result: list[tuple[str, Handbook, str | None, Transcript]] = []
+    result: list[Row] = []
     for number, entry in enumerate(entries):
         if not isinstance(entry["traj"], list):
             raise _mistake(what, f"entry {number} holds no messages", "is the file whole?")
@@ -413,11 +423,8 @@ def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
         raise _mistake(what, "a recorded trajectory names no task", "name one with --handbook")
     recorded_task = sopbench().recorded_task(domain, task)
     if recorded_task is None:
-        raise _mistake(
-            what,
-            "a recorded trajectory belongs to no task of the SOPBench data set",
-            "name the handbook to judge it by: --handbook",
-        )
+        problem = "a recorded trajectory belongs to no task of the SOPBench data set"
+        raise _mistake(what, problem, "name the handbook to judge it by: --handbook")
     return recorded_task
 
 

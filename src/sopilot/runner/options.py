@@ -38,19 +38,16 @@ LARGEST_BUDGET = 10**9
 
 def typed_inputs(written: tuple[str, ...], programs: Mapping[str, Program]) -> dict[str, Any]:
     """The values of ``--input``, as the procedures take them."""
-    pairs("--input", written)
-    texts = dict(pair.split("=", 1) for pair in written)
+    texts = _texts("--input", written)
     result = {name: typed_value(name, text, programs) for name, text in texts.items()}
+    check_values(result, Place("--input"))
     check_inputs(result, programs, "--input")
     return result
 
 
 def typed_value(name: str, text: str, programs: Mapping[str, Program]) -> JSON:
     """The JSON value of a text; ``17`` stays a text if the procedures take nothing else."""
-    try:
-        value: JSON = json.loads(text)
-    except (ValueError, RecursionError):
-        return text
+    value = _json_or_text(text)
     if isinstance(value, bool | int | float) and misfit(name, value, programs):
         return value if misfit(name, text, programs) else text
     return value
@@ -92,26 +89,33 @@ def taken(programs: Mapping[str, Program]) -> dict[str, list[Mapping[str, object
 
 def pairs(option: str, written: tuple[str, ...]) -> dict[str, Any]:
     """Parse ``name=value``; a value that isn't JSON is a text."""
-    values: dict[str, Any] = {}
-    if not written:
-        return values
-    for pair in written:
-        name, equals, value = pair.partition("=")
-        if not equals or not name:
-            raise UserMistake(f"{option} takes NAME=VALUE, not `{pair}`")
-        try:
-            values[name] = json.loads(value)
-        except (ValueError, RecursionError):
-            values[name] = value
+    values = {name: _json_or_text(text) for name, text in _texts(option, written).items()}
     check_values(values, Place(option))
     return values
 
 
+def _texts(option: str, written: tuple[str, ...]) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for pair in written:
+        name, equals, texts[name] = pair.partition("=")
+        if not equals or not name:
+            raise UserMistake(f"{option} takes NAME=VALUE, not `{pair}`")
+    return texts
+
+
+def _json_or_text(text: str) -> JSON:
+    try:
+        value: JSON = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
+
+
 def chosen_budgets(written: tuple[str, ...]) -> dict[str, Any]:
     """The values of ``--budget``; ``none`` leaves a value out of requests."""
-    known = {item.name for item in fields(Budgets)}
+    known = {item.name: getattr(Budgets(), item.name) for item in fields(Budgets)}
     values = pairs("--budget", written)
-    unknown = sorted(set(values) - known)
+    unknown = sorted(set(values) - set(known))
     if unknown:
         raise UserMistake(
             f"--budget: `{unknown[0]}` isn't a budget; known: {', '.join(sorted(known))}"
@@ -119,11 +123,11 @@ def chosen_budgets(written: tuple[str, ...]) -> dict[str, Any]:
     values = {name: None if value == "none" else value for name, value in values.items()}
     Budgets(**values)
     for name, value in values.items():
-        whole = isinstance(getattr(Budgets(), name), int)
-        if whole and value is not None and not isinstance(value, int):
+        if value is None:
+            continue
+        if isinstance(known[name], int) and not isinstance(value, int):
             raise UserMistake(f"the budget `{name}` is a whole number, not {value}")
-    for name, value in values.items():
-        if value is not None and value > LARGEST_BUDGET:
+        if value > LARGEST_BUDGET:
             raise UserMistake(f"the budget `{name}` is at most {LARGEST_BUDGET}")
     return values
 
@@ -279,10 +283,9 @@ def simulator_file(session_id: str, store_spec: str | None) -> Path:
     folder = data_folder()
     if store_spec and store_spec.startswith("sqlite:"):
         folder = Path(store_spec.removeprefix("sqlite:")).expanduser().parent
-    plain = _PLAIN_ID.fullmatch(session_id)
-    name = (
-        session_id if plain else hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
-    )
+    name = session_id
+    if not _PLAIN_ID.fullmatch(name):
+        name = hashlib.sha256(session_id.encode("utf-8", "replace")).hexdigest()
     return folder / "simulators" / f"{name}.json"
 
 
@@ -295,12 +298,8 @@ def forget_simulators(session_ids: Sequence[str], store_spec: str | None) -> Non
 
 
 def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:
-    whose = None
-    if source.own_simulator:
-        whose = "are simulated"
-    elif isinstance(source, FolderSource):
-        whose = "are its own"
-    if whose is not None:
+    if source.own_simulator or isinstance(source, FolderSource):
+        whose = "are simulated" if source.own_simulator else "are its own"
         message = f"the tools of `{source.name}` {whose}, no file answers for them"
         cure = "leave --results out; --task NAME chooses another task, and with it another state"
         raise mistake("results-unused", message, Place("--results"), cure)
@@ -325,25 +324,21 @@ def run_folder(source: str, task: str | None, out: str | None) -> str | None:
 
 
 def who_answers(options: RunOptions, source: TaskSource) -> str:
-    """Which answers the tools of your own handbook give, and inputs that nothing takes."""
+    """Which answers the tools of your own handbook give, and inputs that no procedure takes."""
     if isinstance(source, FolderSource):
         return ""
-    told_for_nothing = _told_for_nothing(options, source)
-    if not source.own_simulator and options.results is None:
-        task = source.task(options.task, goal=options.goal, language=options.language)
-        told_for_nothing.append(f"the tools answer as in the scenario `{task.name}`")
-    elif not source.own_simulator:
-        offered = [name for name, action in source.handbook.actions.items() if action.offered]
-        silent = ", ".join(f"`{item}`" for item in offered if item not in (options.results or {}))
-        if silent:
-            told_for_nothing.append(f"no result is written down for {silent}: a call of it fails")
-    return "\n".join(told_for_nothing)
-
-
-def _told_for_nothing(options: RunOptions, source: TaskSource) -> list[str]:
     names = set(taken(source.briefing(options.goal).programs)) if options.inputs else set()
-    return [
+    lines = [
         f"no procedure takes `{name}` (--input): {did_you_mean(name, names)}"
         for name in options.inputs
         if names and name not in names
     ]
+    if not source.own_simulator and options.results is None:
+        task = source.task(options.task, goal=options.goal, language=options.language)
+        lines.append(f"the tools answer as in the scenario `{task.name}`")
+    elif not source.own_simulator:
+        offered = [name for name, action in source.handbook.actions.items() if action.offered]
+        silent = ", ".join(f"`{item}`" for item in offered if item not in (options.results or {}))
+        if silent:
+            lines.append(f"no result is written down for {silent}: a call of it fails")
+    return "\n".join(lines)

@@ -40,10 +40,6 @@ SCENARIOS = ".scenarios.yaml"
 """Ending of a scenario file's name."""
 
 
-def _no_own_text(language: str) -> OwnText:
-    return no_own_text
-
-
 @dataclass(frozen=True, slots=True)
 class Unit:
     """One compiled procedure of a source. ``group`` is its domain or handbook."""
@@ -53,7 +49,7 @@ class Unit:
     handbook: Handbook
     procedure: Procedure
     compiled: Compiled
-    own_text: Callable[[str], OwnText] = _no_own_text
+    own_text: Callable[[str], OwnText] = lambda language: no_own_text
     """Renderings that the source has itself, by language."""
 
     @property
@@ -86,10 +82,9 @@ class TaskSource:
 
     def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
         """Compile every procedure, or the named one."""
-        key = (goal, tools)
-        if key not in self._units:
-            self._units[key] = list(self._compiled(self._goals(goal), tools))
-        return self._units[key]
+        if (goal, tools) not in self._units:
+            self._units[goal, tools] = list(self._compiled(goal, tools))
+        return self._units[goal, tools]
 
     def briefing(self, goal: str | None = None, language: str = "en") -> Briefing:
         if (goal, language) not in self._briefings:
@@ -165,31 +160,24 @@ class TaskSource:
             raise UserMistake(f"name the goal with --goal: {', '.join(goals)}")
         return results_task(briefing, results, goals[0] if len(goals) == 1 else "")
 
-    def _goals(self, goal: str | None) -> list[str]:
-        known = list(self.handbook.procedures)
-        if goal is None:
-            return known
-        if goal not in known:
-            raise unknown_goal(self.name, goal, known)
-        return [goal]
-
-    def _compiled(self, goals: Sequence[str], tools: str | None) -> Iterator[Unit]:
+    def _compiled(self, goal: str | None, tools: str | None) -> Iterator[Unit]:
         handbook = self.handbook
+        if goal is not None and goal not in handbook.procedures:
+            raise unknown_goal(self.name, goal, list(handbook.procedures))
         offered = None
         if tools == "official":
+            actions = handbook.actions.items()
             offered = frozenset(
-                name
-                for name, action in handbook.actions.items()
-                if action.offered and not action.full_state
+                name for name, action in actions if action.offered and not action.full_state
             )
         compiler = Compiler(
             handbook.actions, handbook.predicates, offered=offered,
             tools=tools or "as-written", wide_first=tools == "full-state",
         )  # fmt: skip
-        for name in goals:
-            procedure = handbook.procedures[name]
-            compiled = compiler.compile(handbook, procedure)
-            yield Unit(f"{self.name}/{name}", handbook.name, handbook, procedure, compiled)
+        for name, procedure in handbook.procedures.items():
+            if goal in (None, name):
+                compiled = compiler.compile(handbook, procedure)
+                yield Unit(f"{self.name}/{name}", handbook.name, handbook, procedure, compiled)
 
 
 class ExampleSource(TaskSource):
@@ -259,7 +247,7 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
     if name.startswith("sopbench:"):
         raise UserMistake("SOPBench tasks need their own simulator: use `sopilot lab run`")
     if name in bundled_names():
-        return _example_source(name)
+        return _example(name)
     if is_benchmark_folder(name):
         return BenchmarkSource(name, text)
     if is_workflow_folder(name):
@@ -269,9 +257,7 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
     return TaskSource(name, load_handbook(text, name), text)
 
 
-@functools.cache
-def _example_source(name: str) -> ExampleSource:
-    return ExampleSource(name)
+_example = functools.cache(ExampleSource)
 
 
 def load_source(source: str) -> Handbook:
@@ -306,19 +292,18 @@ def check_results(results: Mapping[str, JSON], handbook: Handbook) -> None:
             "leave --results out: `--task NAME` plays one of the scenarios beside the "
             "handbook, `sopilot test` runs them all",
         )
-    unknown = [name for name in results if name not in handbook.actions]
-    if unknown:
-        raise UserMistake(
-            [
-                Diagnostic(
-                    "unknown-action",
-                    f"there is no action `{name}`",
-                    place,
-                    did_you_mean(str(name), handbook.actions),
-                )
-                for name in unknown
-            ]
+    unknown = [
+        Diagnostic(
+            "unknown-action",
+            f"there is no action `{name}`",
+            place,
+            did_you_mean(str(name), handbook.actions),
         )
+        for name in results
+        if name not in handbook.actions
+    ]
+    if unknown:
+        raise UserMistake(unknown)
 
 
 def _text_of(source: str) -> str:
@@ -385,18 +370,24 @@ def is_sopbench(reference: str) -> bool:
     return reference.startswith("sopbench:")
 
 
+def _named(reference: str) -> tuple[str, str] | None:
+    """Source and task of ``bank/TASK`` or ``my-example.yaml#SCENARIO``."""
+    source, mark, name = reference.rpartition("#")
+    if not mark:
+        source, mark, name = reference.partition("/")
+        mark = mark if source in bundled_names() else ""
+    return (source, name) if mark else None
+
+
 def is_task(reference: str) -> bool:
     """Whether it names one task instead of a whole source."""
-    example, slash, _ = reference.partition("/")
-    return (
-        is_sopbench(reference) or "#" in reference or (example in bundled_names() and bool(slash))
-    )
+    return is_sopbench(reference) or _named(reference) is not None
 
 
 def lasting(reference: str) -> str:
     """The reference with an absolute path, to be found from any folder."""
-    source, mark, name = reference.rpartition("#")
-    if not mark or is_sopbench(reference) or source in bundled_names():
+    source, name = _named(reference) or ("", "")
+    if not name or is_sopbench(reference) or source in bundled_names():
         return reference
     return f"{Path(source).resolve()}#{name}"
 
@@ -405,16 +396,15 @@ def named_task(reference: str, *, tools: str = "official", language: str = "en")
     """The task of any source. ``tools`` is for SOPBench."""
     if is_sopbench(reference):
         return sopbench().task(reference, tools=tools, language=language)
-    source, mark, name = reference.rpartition("#")
-    if not mark:
-        source, mark, name = reference.partition("/")
-        if source not in bundled_names() or not name:
-            raise mistake(
-                "unknown-task",
-                f"`{reference}` names no task",
-                help="write `bank/TASK`, `my-example.yaml#SCENARIO` or "
-                f"`sopbench:bank/get_loan#3`; {did_you_mean(source, bundled_names())}",
-            )
+    source, name = _named(reference) or ("", "")
+    if not name:
+        known = did_you_mean(reference.partition("/")[0], bundled_names())
+        raise mistake(
+            "unknown-task",
+            f"`{reference}` names no task",
+            help="write `bank/TASK`, `my-example.yaml#SCENARIO` or "
+            f"`sopbench:bank/get_loan#3`; {known}",
+        )
     opened = open_source(source)
     if isinstance(opened, FolderSource):
         raise UserMistake("the tools of a workflow folder are real: its tasks are run, not played")

@@ -80,9 +80,7 @@ def command(
     else:
         is_file = Path(what).exists()
         session = what if is_file else store.session_id(what)
-        recorded = read_input(
-            session, handbook=handbook, goal=goal, store_spec=store.spec, secrets=True
-        )
+        recorded = read_input(session, store, handbook=handbook, goal=goal, secrets=True)
         if not isinstance(recorded, TraceInput):
             raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
         described = None if is_file else store.read(lambda opened: kept_options(opened, session))
