@@ -50,12 +50,8 @@ from sopilot.cli.main import main
 import threading
 sys.setprofile(profile)
 threading.setprofile(profile)
-try:
-    main(["run", *sys.argv[3:]])
-except SystemExit as ended:
-    code = ended.code
-finally:
-    sys.setprofile(None)
+code = main(["run", *sys.argv[3:]])
+sys.setprofile(None)
 figures = {
     "exit": code,
     "functions": len(touched),

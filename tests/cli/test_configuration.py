@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.cli.main import run
+from sopilot.cli.main import main
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def sessions(capfd: pytest.CaptureFixture[str], *options: str) -> int:
     capfd.readouterr()
-    assert run(["sessions", "list", "--json", *options]) == 0
+    assert main(["sessions", "list", "--json", *options]) == 0
     return len(json.loads(capfd.readouterr().out)["sessions"])
 
 
@@ -27,10 +27,10 @@ def test_store_and_view_come_from_the_nearest_file(
     here: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "sopilot.toml").write_text('store = "sqlite:kept/s.db"\nview = "flat"\n')
-    assert run(["run", "bank", "--json"]) == 0
+    assert main(["run", "bank", "--json"]) == 0
     assert (here / "kept" / "s.db").is_file(), "relative to the file"
     shown = json.loads(capfd.readouterr().out)["session"]
-    assert run(["trace", "export", shown]) == 0
+    assert main(["trace", "export", shown]) == 0
     assert '"view":"flat"' in capfd.readouterr().out.replace(" ", "")
     assert sessions(capfd) == 1
     monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{here}/variable.db")
@@ -65,7 +65,7 @@ def test_a_wrong_file_is_named_with_the_cure(
 ) -> None:
     (here / "link").symlink_to(here.parent)
     (here / "sopilot.toml").write_text(text)
-    assert run(["run", "bank"]) == 2
+    assert main(["run", "bank"]) == 2
     told = capfd.readouterr().err
     assert problem in told
     assert str(here / "sopilot.toml") in told
@@ -86,13 +86,13 @@ def test_a_named_file_sets_any_option_of_a_command(
     if by_variable:
         monkeypatch.setenv("SOPILOT_CONFIG", str(file))
     for _ in range(2):
-        assert run([*named, "run", "bank", "--json"]) == 0
+        assert main([*named, "run", "bank", "--json"]) == 0
     capfd.readouterr()
-    assert run([*named, "sessions", "list", "--json"]) == 0
+    assert main([*named, "sessions", "list", "--json"]) == 0
     assert len(json.loads(capfd.readouterr().out)["sessions"]) == 1
     file.write_text("[sessions.list]\nlimt = 1\n")
-    assert run([*named, "sessions", "list"]) == 2
+    assert main([*named, "sessions", "list"]) == 2
     assert "`sessions.list.limt` isn't a setting" in capfd.readouterr().err
     file.write_text("[sessions.list]\nlimit = 'many'\n")
-    assert run([*named, "sessions", "list"]) == 2
+    assert main([*named, "sessions", "list"]) == 2
     assert "`sessions.list.limit`: 'many' is not a valid integer" in capfd.readouterr().err

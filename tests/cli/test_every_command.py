@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from sopilot.cli.main import GROUPS, run, sopilot
+from sopilot.cli.main import GROUPS, main, sopilot
 
 WITHOUT_JSON = {
     "serve": "speaks MCP",
@@ -95,9 +95,9 @@ def test_an_option_means_the_same_everywhere() -> None:
 def test_an_option_of_sopilot_in_another_place_is_named_with_the_cure(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    assert run(["sessions", "list", "--token-file", "x"]) == 2
+    assert main(["sessions", "list", "--token-file", "x"]) == 2
     problem = capfd.readouterr().err
     cure = "before the command: `sopilot --token-file … sessions list`"
     assert cure in problem
-    assert run(["sessions", "list", "--nonsense"]) == 2
+    assert main(["sessions", "list", "--nonsense"]) == 2
     assert "before the command" not in capfd.readouterr().err

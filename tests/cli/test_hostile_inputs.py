@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
-from sopilot.cli.main import run, sopilot
+from sopilot.cli.main import main, sopilot
 
 DEEP = "[" * 100_000
 LONG = "x" * 300
@@ -71,13 +71,13 @@ def test_the_present_folder_has_no_name(
     for name in ("program.yaml", "tasks.yaml"):
         example = Path(__file__).parents[2] / "examples" / "quotation" / name
         (here / name).write_text(example.read_text("utf-8"), "utf-8")
-    assert run(command) == 2
+    assert main(command) == 2
     assert "no such scenario file" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_told(name: str, here: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code = run(MISTAKES[name])
+    code = main(MISTAKES[name])
     out, err = capfd.readouterr()
     assert code == (1 if name == "NUL in a handbook" else 2), err
     assert (out + err).strip()
@@ -85,16 +85,16 @@ def test_a_mistake_is_told(name: str, here: Path, capfd: pytest.CaptureFixture[s
 
 
 def test_a_file_that_is_no_store_is_not_called_damaged(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["sessions", "list", "--store", "sqlite:/etc/passwd"]) == 1
+    assert main(["sessions", "list", "--store", "sqlite:/etc/passwd"]) == 1
     told = capfd.readouterr().err
     assert "is not a store of sessions" in told
     assert "damaged" not in told
 
 
 def test_nobody_means_the_word_that_was_written(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["run", "bank", "--goal", "transfers"]) == 2
+    assert main(["run", "bank", "--goal", "transfers"]) == 2
     assert "did you mean `transfer`?" in capfd.readouterr().err
-    assert run(["nope"]) == 2
+    assert main(["nope"]) == 2
     assert "did you mean `nope`" not in capfd.readouterr().err
 
 
@@ -105,7 +105,7 @@ def test_nobody_means_the_word_that_was_written(capfd: pytest.CaptureFixture[str
 def test_who_asks_for_json_gets_json(
     arguments: tuple[str, ...], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    assert run([*arguments, "--json"]) == 2
+    assert main([*arguments, "--json"]) == 2
     (error,) = json.loads(capfd.readouterr().out)["errors"]
     assert error["message"]
 
@@ -144,9 +144,9 @@ def test_a_closed_stream_is_not_taken_by_a_store(tmp_path: Path) -> None:
 
 
 def listed_after(*arguments: str, capfd: pytest.CaptureFixture[str]) -> str:
-    run(["run", "bank", *arguments])
+    main(["run", "bank", *arguments])
     capfd.readouterr()
-    assert run(["sessions", "list", "--json"]) == 0
+    assert main(["sessions", "list", "--json"]) == 0
     return str(json.loads(capfd.readouterr().out)["sessions"][0]["status"])
 
 

@@ -13,7 +13,7 @@ from _pytest.mark.structures import ParameterSet
 from click.testing import CliRunner
 from test_hostile_text import HOSTILE, is_quiet
 
-from sopilot.cli.main import run, sopilot
+from sopilot.cli.main import main, sopilot
 from sopilot.cli.output import tell
 from sopilot.values.text import Lines
 
@@ -130,7 +130,7 @@ def test_a_store_that_others_wrote_to(
     ]  # fmt: skip
     for one in commands:
         try:
-            code: object = run([*one, "--store", f"sqlite:{path}"])
+            code: object = main([*one, "--store", f"sqlite:{path}"])
         except SystemExit as ended:
             code = ended.code
         told = "\n".join(capfd.readouterr())

@@ -86,12 +86,8 @@ class DocumentShell:
 
     def sopilot(self, arguments: list[str]) -> tuple[int, str]:
         out = io.StringIO()
-        code = 0
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-            try:
-                main(arguments)
-            except SystemExit as ended:
-                code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+            code = main(arguments)
         return code, out.getvalue()
 
     def _filled_in(self, words: list[str]) -> list[str]:

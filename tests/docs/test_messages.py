@@ -29,19 +29,24 @@ AUTHORING = (
 )
 
 
+MAKES_CODES = {
+    "Diagnostic", "mistake", "HandbookProblem", "error", "warning", "_at_requirement", "_at_input",
+}  # fmt: skip
+
+
 def listed(heading: str) -> list[str]:
     section = MESSAGES.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     return re.findall(r"^\| `([a-z0-9-]+)` \|", section, re.M)
 
 
 def codes_in(tree: ast.AST) -> Iterator[str]:
-    """The codes of ``Diagnostic``, ``mistake``, ``HandbookProblem`` and ``report.error`` calls."""
+    """The codes that are the first argument where a diagnostic is made."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args:
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
         first = node.args[0]
-        if name in ("Diagnostic", "mistake", "HandbookProblem", "error", "warning"):
+        if name in MAKES_CODES:
             for part in (first.body, first.orelse) if isinstance(first, ast.IfExp) else (first,):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
                     yield part.value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,6 +93,6 @@ def run(*arguments: str) -> Result:
     @click.command(context_settings={"ignore_unknown_options": True})
     @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
     def whole(rest: tuple[str, ...]) -> None:
-        main(list(rest))
+        sys.exit(main(list(rest)))
 
     return CliRunner().invoke(whole, ["--", *arguments])

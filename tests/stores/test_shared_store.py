@@ -142,13 +142,13 @@ def test_commands_run_audit_and_refuse_by_role(
     postgres: PostgresHere, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """A role without CREATE runs sessions; one with SELECT alone audits them, and changes none."""
-    from sopilot.cli.main import run
+    from sopilot.cli.main import main
 
     monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
     runner, auditor = as_role(postgres, "few_runs"), as_role(postgres, "few_audits")
 
     def ran(dsn: str, *arguments: str) -> tuple[int, str]:
-        code = run([*arguments, "--store", f"postgres:{dsn}"])
+        code = main([*arguments, "--store", f"postgres:{dsn}"])
         said = capsys.readouterr()
         return code, said.out + said.err
 

@@ -108,17 +108,13 @@ def _print_output(ctx: click.Context, /, output: object, **options: object) -> N
         ctx.exit(output.code)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    open_streams()
-    value = list(arguments) if arguments is not None else sys.argv[1:]
-    sys.exit(run(value))
-
-
-def run(texts: Sequence[str]) -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code. Every mistake is reported; only our own bugs escape."""
+    open_streams()
+    texts = list(arguments) if arguments is not None else sys.argv[1:]
     try:
         _check_text(texts)
-        code = sopilot.main(args=list(texts), prog_name="sopilot", standalone_mode=False)
+        code = sopilot.main(args=texts, prog_name="sopilot", standalone_mode=False)
         sys.stdout.flush()
     except SystemExit as ended:
         return flushed(ended.code if isinstance(ended.code, int) else int(bool(ended.code)))
@@ -185,4 +181,4 @@ def _failed(
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

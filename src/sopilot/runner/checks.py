@@ -84,10 +84,10 @@ class _Gaps:
             yield from self._compiled(name, compiled)
         yield from self._recorded_only()
 
-    def _in_procedure(
+    def _at_requirement(
         self,
-        procedure: str,
         code: str,
+        procedure: str,
         message: str,
         help: str = "",
         predicate: str = "",
@@ -96,7 +96,7 @@ class _Gaps:
         place = locate_requirement(self.text, self.source, procedure, predicate)
         return Diagnostic(code, message, place, help, severity)
 
-    def _at_input(self, action: str, name: str, code: str, message: str, help: str) -> Diagnostic:
+    def _at_input(self, code: str, action: str, name: str, message: str, help: str) -> Diagnostic:
         place = locate_input(self.text, self.source, action, name)
         return Diagnostic(code, message, place, help, Severity.WARNING)
 
@@ -105,9 +105,9 @@ class _Gaps:
             action = self.handbook.actions[procedure.action]
             asks = (action.confirm, procedure.confirm, action.approval) != (None, None, None)
             if action.irreversible and not asks:
-                yield self._in_procedure(
-                    name,
+                yield self._at_requirement(
                     "unconfirmed",
+                    name,
                     f"`{action.name}` cannot be undone, and `{name}` asks nobody before it",
                     "write `confirm:` and what the user is told, or `confirm: false`",
                 )
@@ -117,9 +117,9 @@ class _Gaps:
             for item in action.inputs:
                 if not item.secret and _LIKE_A_SECRET.search(item.name.lower()):
                     yield self._at_input(
+                        "looks-secret",
                         action.name,
                         item.name,
-                        "looks-secret",
                         f"`{item.name}` of `{action.name}` looks like a secret, and stands in "
                         "clear in traces, exports and pages",
                         "write `secret: true`",
@@ -135,9 +135,9 @@ class _Gaps:
                 looks_secret = item.secret or _LIKE_A_SECRET.search(item.name.lower())
                 if item.name in hidden and not looks_secret:
                     yield self._at_input(
+                        "hidden-input",
                         name,
                         item.name,
-                        "hidden-input",
                         f"`{item.name}` of `{name}` is hidden from the person who approves or "
                         "confirms it, because a value that goes by this name is `secret` elsewhere",
                         "drop `secret` there, give it another name, or write `secret: true` here "
@@ -156,9 +156,9 @@ class _Gaps:
                 if any(call.action == action.name for call in chain(*predicate.recipes))
             ]
             if verified and not action.read_only and action.changes is None:
-                yield self._in_procedure(
-                    name,
+                yield self._at_requirement(
                     "reader-is-goal",
+                    name,
                     f"`{action.name}` verifies `{verified[0]}` and is what `{name}` is for, so "
                     "every call of it counts as a change: no answer is used twice",
                     f"write `read_only: true` on `{action.name}`, or what it `changes`",
@@ -191,9 +191,9 @@ class _Gaps:
             for item in action.inputs if action.is_guarded else ():
                 for word in dict.fromkeys(_unread(item.schema or {})):
                     yield self._at_input(
+                        "unread-keyword",
                         action.name,
                         item.name,
-                        "unread-keyword",
                         f"`{word}` in the schema of `{item.name}` is shown to the model, and "
                         f"`{action.name}` is carried out whether it holds or not",
                         "require it: a predicate with `verify: arguments` and a `verdict`",
@@ -227,14 +227,14 @@ class _Gaps:
         self, procedure: str, predicate: str, why: str, when: str, cure: str
     ) -> Diagnostic:
         message = f"`{procedure}` is guarded, and {why}; {when} a person must decide"
-        return self._in_procedure(procedure, "unprovable", message, cure, predicate)
+        return self._at_requirement("unprovable", procedure, message, cure, predicate)
 
     def _compiled(self, procedure: str, compiled: Compiled) -> Iterator[Diagnostic]:
         why, program = compiled.explanation, compiled.program
         for action, leaf in why.unchecked:
-            yield self._in_procedure(
-                procedure,
+            yield self._at_requirement(
                 "unchecked-requirement",
+                procedure,
                 f"verifier `{action}` requires `{show_leaf(leaf)}`, which is not put in front "
                 "and which this procedure does not check",
                 "add it to the procedure's `requires`",
@@ -242,9 +242,9 @@ class _Gaps:
         for unopened in why.unopened:
             yield self._unopened(procedure, unopened)
         for name in compiled.missing_recipes:
-            yield self._in_procedure(
-                procedure,
+            yield self._at_requirement(
                 "missing-recipe",
+                procedure,
                 f"`{name}` cannot be verified with the actions that are offered",
                 "offer every action of one of its recipes, or write `verify: arguments`",
                 name,
@@ -255,9 +255,9 @@ class _Gaps:
                 if call.action in self.handbook.actions and (
                     self.handbook.actions[call.action].full_state
                 ):
-                    yield self._in_procedure(
-                        procedure,
+                    yield self._at_requirement(
                         "wide-verifier",
+                        procedure,
                         f"`{name}` is verified by `{call.action}`, which reads everything",
                         "name a verifier that reads only what is asked, beside it under `any`",
                         name,
@@ -265,11 +265,11 @@ class _Gaps:
                     )
         for name in judged_by_model(program):
             message = f"`{procedure}` is guarded, and may rest on a model's word for `{name}`"
-            yield self._in_procedure(procedure, "model-judged", message, "", name, Severity.NOTE)
+            yield self._at_requirement("model-judged", procedure, message, "", name, Severity.NOTE)
         for name in shared_state(program):
-            yield self._in_procedure(
-                procedure,
+            yield self._at_requirement(
                 "shared-state",
+                procedure,
                 f"`{procedure}` is guarded, and may rest on `{name}` from an earlier connection",
                 f"drop `state: shared` of `{name}` if its server keeps a state for each connection",
                 severity=Severity.NOTE,
@@ -289,16 +289,19 @@ class _Gaps:
     def _unopened(self, procedure: str, item: Unopened) -> Diagnostic:
         gate = show_leaf(item.gate)
         needs = f"`{show_leaf(item.check)}` calls `{item.action}`, which requires `{gate}`"
-        code, problem = "gate-too-late", "that is opened only later"
-        cure = f"put `{gate}` in front of it"
+        problem, cure = "that is opened only later", f"put `{gate}` in front of it"
         if not item.later:
-            code = "gate-may-stay-shut"
             problem = (
                 "before it that stands only inside an `any` or `first`, which can hold without it"
             )
             cure = f"require `{gate}` by itself, in front of it"
-        message = f"{needs}, but {problem}"
-        return self._in_procedure(procedure, code, message, cure, item.check.predicate)
+        return self._at_requirement(
+            "gate-too-late" if item.later else "gate-may-stay-shut",
+            procedure,
+            f"{needs}, but {problem}",
+            cure,
+            item.check.predicate,
+        )
 
     def _recorded_only(self) -> Iterator[Diagnostic]:
         actions = [self.handbook.actions[name] for name in self._goal_actions()]

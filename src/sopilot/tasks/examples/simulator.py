@@ -69,8 +69,8 @@ def enter(
         return None
     if name not in state["sessions"][session]:
         state["sessions"][session].append(name)
-    told: State = {person: name, session: True}
-    return answer(**told)
+    facts: State = {person: name, session: True}
+    return answer(**facts)
 
 
 def look_up(table: Mapping[str, State], **key: str) -> ToolResult:
