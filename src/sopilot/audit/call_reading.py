@@ -23,10 +23,7 @@ from sopilot.audit.leaf_reading import (
     Moment,
     Unreadable,
     judged_for,
-    last_answers,
-    last_change,
     mistyped_input,
-    read_leaf,
 )
 from sopilot.audit.state import AuditState, DoubtKey, ProcessView, filled_sentence
 from sopilot.handbook.requirements import Path
@@ -49,12 +46,12 @@ class Doubt:
     predicate: str = ""
     values: Mapping[str, JSON] | None = None
     sentence: str = ""
-    answers: str = ""
-    """P14: what the calls of the leaf were answered last, and the last change, spelled."""
+    facts: str = ""
+    """P14: the last answers to the calls of the leaf, and the last change, spelled."""
 
     @property
     def key(self) -> DoubtKey:
-        return self.code, self.predicate, key_of(dict(self.values or {})), self.answers
+        return self.code, self.predicate, key_of(dict(self.values or {})), self.facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +75,6 @@ class CallReading:
 
 
 def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) -> Moment:
-    layouts = (
-        function for program in run.programs.values() for function in program.functions.values()
-    )
-    principals = tuple(layout for layout in layouts if layout.function.principal)
     return Moment(
         run.session_calls,
         run.facts,
@@ -90,7 +83,7 @@ def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) 
         process,
         known,
         run.clock,
-        principals,
+        run.principals,
         run.connected,
     )
 
@@ -126,9 +119,8 @@ def _read(
 ) -> CallReading:
     if has_withheld(dict(arguments)):
         raise Unreadable
-    own = _argument_doubts(run, step, arguments)
-    if own:
-        return CallReading(own)
+    for why in _argument_problems(run, step, arguments):
+        return CallReading((Doubt(VALUE, why, values={"": dict(arguments)}),))
     values = values_at_the_act(process, step, arguments)
     path = _Path(moment_of(run, process, values), values)
     cursor = process.frames[0].cursor
@@ -141,17 +133,8 @@ def _read(
     return CallReading(() if reached else path.doubts(step.action), leaves, checks)
 
 
-def _argument_doubts(
-    run: AuditState, step: Act, arguments: Mapping[str, JSON]
-) -> tuple[Doubt, ...]:
-    """P1 for the act itself: what is wrong first."""
-    for why in _argument_problems(run, step, arguments):
-        return (Doubt(VALUE, why, values={"": dict(arguments)}),)
-    return ()
-
-
 def _argument_problems(run: AuditState, step: Act, arguments: Mapping[str, JSON]) -> Iterator[str]:
-    """Every input there, of its type, and one value for one name."""
+    """P1 for the act itself: every input there, of its type, and one value for one name."""
     inputs = dict(step.arguments)
     facts = run.facts.get(step.action)
     for name in arguments:
@@ -201,7 +184,7 @@ class _Path:
         layout = self.moment.process.program.functions[callee.function.name]
         key = (layout.name, key_of(values))
         if key not in self.leaves:
-            reading = self._trusted(layout, read_leaf(self.moment, layout, values))
+            reading = self._trusted(layout, self.moment.read(layout, values))
             self.leaves[key] = replace(reading, wanted=check.wanted)
         reading = self.leaves[key]
         if reading.holds is not check.wanted:
@@ -233,9 +216,9 @@ class _Path:
         relied: list[Doubt] = []
         for reading, wanted in self.unmet.values():
             layout = process.program.functions[reading.function]
-            doubt = _doubt(process, layout, reading, wanted)
-            answers = last_answers(self.moment, layout, reading.values)
-            doubt = replace(doubt, answers=spell([*answers, last_change(self.moment, layout)]))
+            evidence = self.moment.evidence(layout, reading.values)
+            facts = spell([*evidence.last_answers(), evidence.last_change()])
+            doubt = _doubt(process, layout, reading, wanted, facts)
             every.append(doubt)
             value = judged_for(process, layout, reading.values)
             if value is None or value.holds is wanted:
@@ -245,7 +228,7 @@ class _Path:
 
 
 def _doubt(
-    process: ProcessView, layout: FunctionLayout, reading: LeafReading, wanted: bool
+    process: ProcessView, layout: FunctionLayout, reading: LeafReading, wanted: bool, facts: str
 ) -> Doubt:
     side, other = ("true", "false") if wanted else ("false", "true")
     evidence = " ".join(f"#{seq}" for seq in reading.evidence) or "what was done"
@@ -259,6 +242,7 @@ def _doubt(
         filled_sentence(
             layout.function, process.program.program.constants, reading.values, wanted=wanted
         ),
+        facts,
     )
 
 

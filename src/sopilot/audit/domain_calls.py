@@ -12,15 +12,15 @@ from collections.abc import Iterator, Mapping
 from sopilot.audit.call_reading import moment_of, values_at_the_act
 from sopilot.audit.endings import can_accept, remaining_checks
 from sopilot.audit.guarded_calls import hold, judge_guard, judge_proof
-from sopilot.audit.leaf_reading import Lack, Moment, Unreadable, asked_calls, opens_gate, touches
+from sopilot.audit.leaf_reading import Moment, touches
 from sopilot.audit.state import (
     AuditState,
     ProcessView,
     SessionCall,
     calls_of,
-    newest_answer,
     standing_at,
     step_of,
+    verifies,
 )
 from sopilot.handbook.consent import reply_to
 from sopilot.handbook.model import BUILT_IN
@@ -58,7 +58,7 @@ def is_reread(
         return False
     if event.actor == Actor.MACHINE:
         return True
-    if process is None or not _verifies(process.program, call.action):
+    if process is None or not verifies(process.program, call.action):
         return False
     earlier = calls_of(run.session_calls, call.action, call.arguments)
     if any(item.process == process.id and item.asked_for for item in earlier):
@@ -77,26 +77,13 @@ def is_reread(
     return False
 
 
-def _verifies(program: ProgramLayout, action: str) -> bool:
-    return any(
-        act.action == action
-        for layout in program.functions.values()
-        if layout.soft
-        for act in layout.recipe_acts
-    )
-
-
 def _is_asked_for(moment: Moment, call: SessionCall, values: Mapping[str, JSON]) -> bool:
     """Whether some leaf of the program, under these values, rests on exactly this call."""
     program = moment.process.program
-    made = SessionCall(call.seq, call.action, call.arguments)
-    for layout, passed in _leaves_below(program, program.entry, values, values):
-        if layout.function.kind is Kind.GATE:
-            if any(opens_gate(act, passed, made) for act in layout.recipes[0]):
-                return True
-        elif any(_rests_on(moment, layout, recipe, passed, call) for recipe in layout.recipes):
-            return True
-    return False
+    return any(
+        moment.evidence(layout, passed).rests_on(call)
+        for layout, passed in _leaves_below(program, program.entry, values, values)
+    )
 
 
 def _leaves_below(
@@ -118,30 +105,6 @@ def _leaves_below(
             yield from _leaves_below(program, callee, passed, known, depth + 1)
 
 
-def _rests_on(
-    moment: Moment,
-    layout: FunctionLayout,
-    recipe: tuple[Act, ...],
-    values: Mapping[str, JSON],
-    call: SessionCall,
-) -> bool:
-    named: dict[str, JSON] = {}
-    for act in recipe:
-        try:
-            request = asked_calls(moment, layout, act, values, named)
-        except Unreadable:
-            return False
-        if isinstance(request, Lack):
-            continue
-        if act.action == call.action and any(same(item, dict(call.arguments)) for item in request):
-            return True
-        results = [newest_answer(moment.calls, act.action, item) for item in request]
-        messages = [item.value for item in results if item is not None and item.ok]
-        if len(messages) == len(request):
-            named[act.answer] = messages if act.each is not None else messages[0]
-    return False
-
-
 def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
     """Findings about a domain call, in the frame that was active when it was made; whether the
     program asked for it there."""
@@ -159,7 +122,7 @@ def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
     reread = not licensed and is_reread(run, event, call, process)
     looks_up = run.looks_up(call.action)
     harmless = run.only_reads(call.action) or (looks_up and process and _lacks_input(process))
-    guarded = any(call.action in program.guarded for program in run.programs.values())
+    guarded = call.action in run.guarded
     if _after_goal(run, process) and (guarded or not free):
         if looks_up and process is None:
             # The next goal of the conversation may need it: the end tells.
@@ -355,11 +318,7 @@ def _repeated(run: AuditState, event: Event, call: SessionCall) -> None:
     """A guarded call whose outcome is unknown must not be made again by itself."""
     for call_id, seq in run.unknown.items():
         earlier = run.awaiting.get(call_id)
-        if (
-            earlier is not None
-            and earlier.action == call.action
-            and any(call.action in program.guarded for program in run.programs.values())
-        ):
+        if earlier is not None and earlier.action == call.action and call.action in run.guarded:
             run.find(
                 "unknown-outcome",
                 event,
@@ -369,7 +328,7 @@ def _repeated(run: AuditState, event: Event, call: SessionCall) -> None:
 
 def _beside_open(run: AuditState, event: Event, call: SessionCall) -> None:
     """P10: while a guarded call is open, nothing that may change what it rests on is made."""
-    guarded = {name for program in run.programs.values() for name in program.guarded}
+    guarded = run.guarded
     for other in run.awaiting.values():
         if other.action in guarded and other.action != call.action and _may_matter(run, call):
             run.find(

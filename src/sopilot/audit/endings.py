@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from sopilot.audit.call_reading import moment_of, read_call
-from sopilot.audit.leaf_reading import VERDICT, Unreadable, read_leaf
+from sopilot.audit.leaf_reading import VERDICT, Unreadable
 from sopilot.audit.state import (
     AuditState,
     ProcessView,
@@ -268,7 +268,7 @@ def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
     type. Refusing is then the safe side."""
     values = {**here.process.known, **here.frame.locals}
     try:
-        reading = read_leaf(moment_of(run, process, values), here.layout, here.frame.locals)
+        reading = moment_of(run, process, values).read(here.layout, here.frame.locals)
     except Unreadable:
         return ""
     if reading.holds is not None or reading.lack is None or reading.lack.code != VERDICT:

@@ -1,16 +1,16 @@
 """What a trace proves of one rule or gate, for given values, at one moment.
 
-The clauses P1–P14 of ``design/proof.md``, read from the list of calls: ``recipe_answers`` has P1
-to P5, ``machine_verdict`` P6 and P7, ``read_gate`` the gates. The guard has a proof of its own,
-which this module must not import: the two are there to contradict each other.
+The clauses P1–P14 of ``design/proof.md``, read from the list of calls. The guard has a proof of
+its own, which this module must not import: the two are there to contradict each other.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from sopilot.audit.findings import Unjudgeable
 from sopilot.audit.state import Judged, ProcessView, SessionCall, calls_of, newest_answer
@@ -72,10 +72,39 @@ class Moment:
         shared = facts is not None and facts.shared
         return not shared and seq < self.connected.get(action, -1)
 
+    def touches(self, action: str, verifier: str) -> bool:
+        return touches(self.facts, self.goal_actions, action, verifier)
+
+    def newest(self, action: str, arguments: Mapping[str, JSON]) -> SessionCall | None:
+        return newest_answer(self.calls, action, arguments)
+
+    def evidence(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafEvidence:
+        """What there is by then for a rule or gate."""
+        kind = GateEvidence if layout.function.kind is Kind.GATE else LeafEvidence
+        return kind(self, layout, values)
+
+    def read(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafReading:
+        """The verdict that the trace proves for these values."""
+        return self.evidence(layout, values).read()
+
+
+def touches(
+    facts: Mapping[str, ActionFacts], goal_actions: frozenset[str], action: str, verifier: str
+) -> bool:
+    """P5: whether an action may change what a verifier reads. Programs that guard nothing carry
+    no facts: there only what a program is for changes anything."""
+    if not facts:
+        return action in goal_actions
+    changed = facts[action].changes if action in facts else None
+    read = facts[verifier].reads if verifier in facts else None
+    if changed is None or read is None:
+        return changed != ()
+    return any(topic in read for topic in changed)
+
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """Which finding it is that a clause fails, and why."""
+    """The finding for the clause that fails, and why it does."""
 
     code: str
     why: str
@@ -110,44 +139,355 @@ VALUE, NOTHING, OTHER, PART = (
     "evidence-wrong-arguments",
     "incomplete-evidence",
 )
-
-
 NEWER, STALE, VERDICT = "evidence-superseded", "evidence-stale", "unproven-verdict"
-
-
 MODEL, GATE = "model-verdict", "gate-shut"
-
-
 FURTHEST = (NOTHING, OTHER, VALUE, PART, NEWER, STALE, VERDICT)
 """Of several recipes the one that got furthest says what is missing."""
 
 
-def spelled_call(action: str, arguments: Mapping[str, JSON]) -> str:
-    values = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
-    return f"`{action}({values})`"
+class LeafEvidence:
+    """The evidence for a rule, for given values, at a moment."""
 
+    def __init__(self, moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]) -> None:
+        self.moment = moment
+        self.layout = layout
+        self.values = values
 
-def machine_verdict(
-    moment: Moment,
-    layout: FunctionLayout,
-    verdict: str,
-    values: Mapping[str, JSON],
-    answers: RecipeAnswers,
-) -> bool | None:
-    """P6: on exactly these answers. An error is no verdict."""
-    if moment.judge is None:
-        raise Unreadable(Unjudgeable.NO_JUDGE)
-    requests = {name: moment.known[name] for name in layout.learnable if name in moment.known}
-    variables: dict[str, JSON] = {"now": moment.clock} if moment.clock else {}
-    variables |= {**moment.process.program.program.constants, **requests}
-    variables |= {**dict.fromkeys(layout.function.optional), **values}
-    variables["results"], variables["result"] = dict(answers.named), answers.last
-    if has_withheld(variables):
-        return _without_secrets(moment.judge, verdict, variables)
-    try:
-        return moment.judge(verdict, variables)
-    except SopilotError:
+    def read(self) -> LeafReading:
+        function = self.layout.function
+        if has_withheld(dict(self.values)):
+            raise Unreadable
+        for name in function.parameters:
+            if self.values.get(name) is None and name not in function.optional:
+                return self._lacking(VALUE, sentence("audit.no-value", name=name))
+        return self._read()
+
+    def _read(self) -> LeafReading:
+        ways = [self.answers(recipe) for recipe in self.layout.recipes]
+        whole = [way for way in ways if isinstance(way, RecipeAnswers)]
+        if not self.layout.recipes:
+            whole = [RecipeAnswers({}, None, ())]
+        if not whole:
+            lacks = [way for way in ways if isinstance(way, Lack)]
+            return self._reading(lack=max(lacks, key=lambda item: FURTHEST.index(item.code)))
+        return self._by_model(whole) if self.layout.function.verdict is None else self._by(whole)
+
+    def _by(self, whole: Sequence[RecipeAnswers]) -> LeafReading:
+        """By the machine's verdict over the answers."""
+        replies = [(self.verdict(answers), answers) for answers in whole]
+        sides = {holds for holds, _ in replies if holds is not None}
+        if len(sides) != 1:
+            code = "contradicting-ways" if sides else "undecided-by-answers"
+            return self._lacking(VERDICT, sentence(f"audit.{code}"))
+        holds, on = next(item for item in replies if item[0] is not None)
+        grade = AuditGrade.STATED if self.layout.function.question else AuditGrade.PROVEN
+        return self._reading(holds, grade, on.evidence)
+
+    def _by_model(self, whole: Sequence[RecipeAnswers]) -> LeafReading:
+        """The executor's latest verdict in this process, for these values, on these answers."""
+        judged = judged_for(self.moment.process, self.layout, self.values)
+        if judged is None:
+            return self._lacking(NOTHING, sentence("audit.not-judged-for"))
+        for answers in whole:
+            if all(self._was_judged(seq, judged) for seq in answers.evidence):
+                undecided = Lack(VERDICT, sentence("audit.judged-undecided"))
+                lack = None if judged.holds is not None else undecided
+                return self._reading(judged.holds, AuditGrade.ATTESTED, answers.evidence, lack)
+        return self._lacking(NEWER, sentence("audit.judged-on-older", seq=judged.seq))
+
+    def _was_judged(self, seq: int, judged: Judged) -> bool:
+        """Whether the verdict was given on this answer, or on one to the same call that said the
+        same: reading once more and finding nothing new takes no verdict away."""
+        if seq in judged.evidence:
+            return True
+        calls = self.moment.calls
+        (newest,) = (call for call in calls if call.answered == seq)
+        if has_withheld(newest.value):
+            raise Unreadable
+        return not holds_stand_in(newest.value) and any(
+            item.answered in judged.evidence and item.ok and same(item.value, newest.value)
+            for item in calls_of(calls, newest.action, newest.arguments)
+        )
+
+    def covers(self, cited: frozenset[int]) -> bool:
+        """Whether the cited results are the newest answers to all calls of some recipe."""
+        if any(self.values.get(name) is None for name in self.layout.function.parameters):
+            return False
+        ways = (self.answers(recipe) for recipe in self.layout.recipes)
+        return not self.layout.recipes or any(
+            isinstance(way, RecipeAnswers) and cited.issuperset(way.evidence) for way in ways
+        )
+
+    def _reading(
+        self,
+        holds: bool | None = None,
+        grade: AuditGrade = AuditGrade.CLAIMED,
+        evidence: tuple[int, ...] = (),
+        lack: Lack | None = None,
+    ) -> LeafReading:
+        function = self.layout.function
+        values = dict(self.values)
+        return LeafReading(function.name, function.judges, values, holds, grade, evidence, lack)
+
+    def _lacking(self, code: str, why: str) -> LeafReading:
+        return self._reading(lack=Lack(code, why))
+
+    # --- the verdict over answers -------------------------------------------------------
+
+    def verdict(self, answers: RecipeAnswers) -> bool | None:
+        """P6: on exactly these answers. An error is no verdict."""
+        moment, function = self.moment, self.layout.function
+        assert function.verdict is not None
+        if moment.judge is None:
+            raise Unreadable(Unjudgeable.NO_JUDGE)
+        learned = {
+            name: moment.known[name] for name in self.layout.learnable if name in moment.known
+        }
+        variables: dict[str, JSON] = {"now": moment.clock} if moment.clock else {}
+        variables |= {**moment.process.program.program.constants, **learned}
+        variables |= {**dict.fromkeys(function.optional), **self.values}
+        variables["results"], variables["result"] = dict(answers.named), answers.last
+        if has_withheld(variables):
+            return _without_secrets(moment.judge, function.verdict, variables)
+        try:
+            return moment.judge(function.verdict, variables)
+        except SopilotError:
+            return None
+
+    # --- the answers to a recipe --------------------------------------------------------
+
+    def answers(self, recipe: Sequence[Act]) -> RecipeAnswers | Lack:
+        """P2, P3: the answers to exactly the calls of one recipe, every one of them."""
+        named: dict[str, JSON] = {}
+        evidence: set[int] = set()
+        for act in recipe:
+            wanted = self._asked_calls(act, named)
+            if isinstance(wanted, Lack):
+                return wanted
+            answered: list[SessionCall] = []
+            for arguments in wanted:
+                item = self._answer_to(act, arguments)
+                if item is None:
+                    begun = bool(evidence or answered)
+                    return self._unmade(recipe, act, arguments, named, begun=begun)
+                if isinstance(item, Lack):
+                    return item
+                answered.append(item)
+            evidence |= {call.answered for call in answered if call.answered is not None}
+            values = [call.value for call in answered]
+            named[act.answer] = values if act.each is not None else values[0]
+        return RecipeAnswers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
+
+    def _asked_calls(self, act: Act, named: Mapping[str, JSON]) -> list[dict[str, JSON]] | Lack:
+        """The arguments of each call that ``act`` stands for, its terms evaluated (P1, P2);
+        ``named`` are the answers so far."""
+        parameters = self.layout.function.parameters
+        named = {**{name: self.values[name] for name in parameters if name in self.values}, **named}
+        scopes: list[Mapping[str, JSON]] = [named]
+        if act.each is not None:
+            listed = at_place(act.each, named)
+            if not isinstance(listed, list):
+                return Lack(PART, sentence("audit.not-a-list", path=act.each))
+            if len(listed) > MOST_ELEMENTS:
+                why = sentence("audit.list-too-long", path=act.each, most=MOST_ELEMENTS)
+                return Lack(PART, why)
+            scopes = [{**named, act.element: item} for item in listed]
+        calls: list[dict[str, JSON]] = []
+        for scope in scopes:
+            arguments = self._arguments(act, scope)
+            if isinstance(arguments, Lack):
+                return arguments
+            if has_withheld(arguments):
+                raise Unreadable
+            calls.append(arguments)
+        return calls
+
+    def _arguments(self, act: Act, scope: Mapping[str, JSON]) -> dict[str, JSON] | Lack:
+        function = self.layout.function
+        arguments: dict[str, JSON] = {}
+        for parameter, term in act.arguments:
+            if isinstance(term, Literal):
+                arguments[parameter] = term.value
+                continue
+            if isinstance(term, Path):
+                value = at_place(term, scope)
+                if value is MISSING or value is None:
+                    return Lack(PART, sentence("audit.nothing-at", path=term))
+            else:
+                own = term.name in function.parameters
+                value = (self.values if own else self.moment.known).get(term.name)
+                if value is None and term.name in function.optional:
+                    continue
+                if value is None:
+                    return Lack(VALUE, sentence("audit.no-value", name=term.name))
+            arguments[parameter] = value
+        return arguments
+
+    def _answer_to(self, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | Lack | None:
+        """The newest and fresh answer to one call; ``None`` where it was never made."""
+        moment, shown = self.moment, spelled_call(act.action, arguments)
+        mistyped = mistyped_input(moment.facts, act.action, arguments)
+        if mistyped:
+            return Lack(VALUE, sentence("audit.not-askable", call=shown, name=mistyped))
+        newest = moment.newest(act.action, arguments)
+        if newest is None:
+            return None
+        if newest.awaited:
+            return Lack(NEWER, sentence("audit.awaited", call=shown, seq=newest.seq))
+        if is_reference(newest.value):
+            raise Unreadable
+        # Where nothing is guarded a tool may say no by failing with `false`.
+        if not newest.ok and (moment.facts or not isinstance(newest.value, bool)):
+            return Lack(NEWER, sentence("audit.newest-failed", call=shown, seq=newest.answered))
+        for later in moment.calls:
+            if self._is_with_more(later, newest, arguments):
+                return Lack(NEWER, sentence("audit.called-with-more", call=shown, seq=later.seq))
+        if moment.is_elsewhere(act.action, newest.seq):
+            why = sentence("audit.earlier-connection", call=shown, seq=newest.answered)
+            return Lack(STALE, why)
+        change = self._disturbed_by(newest)
+        if change is None:
+            return newest
+        code = "served-already" if newest.answered in change.uses else "changed-since"
+        by = {"seq": newest.answered, "action": change.action, "change": change.seq}
+        return Lack(STALE, sentence(f"audit.{code}", call=shown, **by))
+
+    def _is_with_more(
+        self, later: SessionCall, newest: SessionCall, arguments: Mapping[str, JSON]
+    ) -> bool:
+        """P4: whether the same was asked since, with arguments that the action does not know."""
+        if later.action != newest.action or later.answered_at() <= newest.answered_at():
+            return False
+        facts = self.moment.facts.get(newest.action)
+        known = facts.inputs if facts is not None else {}
+        more = later.arguments.keys() - arguments.keys()
+        shared = {name: item for name, item in later.arguments.items() if name in arguments}
+        return bool(more) and more.isdisjoint(known) and same(shared, dict(arguments))
+
+    def _disturbed_by(self, answer: SessionCall) -> SessionCall | None:
+        """P5: a call that may have changed what ``answer`` reads since it was asked for: the one
+        that it answers, where a verifier changes what it reads. P9: a call that used it up."""
+        if self.moment.touches(answer.action, answer.action):
+            return answer
+        for call in self.moment.calls:
+            if not call.may_have_run or call.done_by() < answer.seq:
+                continue
+            if self.moment.touches(call.action, answer.action) or answer.answered in call.uses:
+                return call
         return None
+
+    def _unmade(
+        self,
+        recipe: Sequence[Act],
+        act: Act,
+        missing: Mapping[str, JSON],
+        named: Mapping[str, JSON],
+        *,
+        begun: bool,
+    ) -> Lack:
+        """A call of the recipe wasn't made: part of it was, something else was asked, or nothing
+        was."""
+        others = [other for other in recipe if other is not act]
+        begun = begun or any(
+            self.moment.newest(other.action, arguments) is not None
+            for other, arguments in self._asked(others, named)
+        )
+        same_action = [other for other in recipe if other.action == act.action]
+        ours = [arguments for _, arguments in self._asked(same_action, named)]
+        foreign = [
+            call
+            for call in self.moment.calls
+            if call.action == act.action
+            and not any(same(dict(call.arguments), arguments) for arguments in ours)
+        ]
+        judged_in = {
+            judged.opened
+            for judged in self.moment.process.judged
+            if judged.function == self.layout.function.name
+        }
+        call = spelled_call(act.action, missing)
+        if any(item.opened in judged_in for item in foreign) or (foreign and not begun):
+            last = foreign[-1]
+            other = spelled_call(last.action, last.arguments)
+            return Lack(OTHER, sentence("audit.other-called", call=call, other=other, seq=last.seq))
+        return Lack(PART if begun else NOTHING, sentence("audit.not-called", call=call))
+
+    def _asked(
+        self, acts: Iterable[Act], named: Mapping[str, JSON]
+    ) -> Iterator[tuple[Act, dict[str, JSON]]]:
+        """Every call that the acts stand for, as far as that can be told."""
+        for act in acts:
+            wanted = self._asked_calls(act, named)
+            if not isinstance(wanted, Lack):
+                yield from ((act, arguments) for arguments in wanted)
+
+    def rests_on(self, call: SessionCall) -> bool:
+        """Whether some recipe asks for exactly this call, as far as it can be followed."""
+        return any(self._asks_for(recipe, call) for recipe in self.layout.recipes)
+
+    def _asks_for(self, recipe: Sequence[Act], call: SessionCall) -> bool:
+        named: dict[str, JSON] = {}
+        for act in recipe:
+            try:
+                wanted = self._asked_calls(act, named)
+            except Unreadable:
+                return False
+            if isinstance(wanted, Lack):
+                continue
+            if act.action == call.action and any(
+                same(arguments, dict(call.arguments)) for arguments in wanted
+            ):
+                return True
+            newest = [self.moment.newest(act.action, arguments) for arguments in wanted]
+            values = [answer.value for answer in newest if answer is not None and answer.ok]
+            if len(values) == len(wanted):
+                named[act.answer] = values if act.each is not None else values[0]
+        return False
+
+    # --- what an approval without the proof is for (P14) ----------------------------------
+
+    def last_answers(self) -> list[JSON]:
+        """What the calls were answered last, as far as the recipes can be followed."""
+        result: list[JSON] = []
+        for recipe in self.layout.recipes:
+            named: dict[str, JSON] = {}
+            for act in recipe:
+                wanted = self._asked_calls(act, named)
+                if isinstance(wanted, Lack):
+                    break
+                last = [self._last_answer(act, arguments) for arguments in wanted]
+                made = [call for call in last if call is not None]
+                result += [[act.action, dict(call.arguments), call.ok, call.value] for call in made]
+                if len(made) < len(last) or not all(call.ok for call in made):
+                    break
+                values = [call.value for call in made]
+                named[act.answer] = values if act.each is not None else values[0]
+        return result
+
+    def _last_answer(self, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | None:
+        calls = calls_of(self.moment.calls, act.action, arguments)
+        answered = (item for item in calls if not item.awaited)
+        return max(answered, key=SessionCall.done_by, default=None)
+
+    def last_change(self) -> int:
+        """The last event that may have changed what is read; a new connection is such an event."""
+        moment = self.moment
+        actions = {act.action for recipe in self.layout.recipes for act in recipe}
+        changes = [
+            call.seq if call.answered is None else call.answered
+            for call in moment.calls
+            if call.may_have_run and self._may_change(call.action, actions)
+        ]
+        connected = [
+            moment.connected[action] for action in actions if moment.is_elsewhere(action, -1)
+        ]
+        return max([*changes, *connected], default=-1)
+
+    def _may_change(self, action: str, verifiers: set[str]) -> bool:
+        return any(self.moment.touches(action, verifier) for verifier in verifiers)
+
+
+_WORD = re.compile(r"\w+")
 
 
 def _without_secrets(judge: Judge, verdict: str, variables: Mapping[str, JSON]) -> bool | None:
@@ -163,9 +503,6 @@ def _without_secrets(judge: Judge, verdict: str, variables: Mapping[str, JSON]) 
     if with_stand_ins is not without:
         raise Unreadable
     return without
-
-
-_WORD = re.compile(r"\w+")
 
 
 def _withheld_names(name: str, value: JSON) -> Iterator[str]:
@@ -194,193 +531,170 @@ def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
     return {key: show(item) for key, item in value.items() if stand_in or not is_reference(item)}
 
 
-def read_gate(moment: Moment, layout: FunctionLayout, blank: LeafReading) -> LeafReading:
-    """Shut by one of its calls that is shut, open where all are open and its verdict says so."""
-    openings = {act: _opening(moment, layout, act, blank) for act in layout.recipes[0]}
-    readings = [opening for opening in openings.values() if isinstance(opening, LeafReading)]
-    for reading in sorted(readings, key=lambda item: item.holds is None):
-        return reading
-    calls = {act: item for act, item in openings.items() if isinstance(item, SessionCall)}
-    return _opened(moment, layout, blank, calls)
+# --- gates ----------------------------------------------------------------------------------
 
 
-def _opening(
-    moment: Moment, layout: FunctionLayout, act: Act, blank: LeafReading
-) -> SessionCall | LeafReading:
-    """The success of one call that opens it, until one that closes it; otherwise shut. Neither is
-    shown where the two overlap, or where a call may have been about this gate and may not."""
-    closing = layout.function.closed_by
-    opening = _gate_calls(moment, act, blank.values)
-    closings = _gate_calls(moment, closing, blank.values) if closing is not None else []
-    others: list[SessionCall] = []
-    if layout.function.principal:
-        closings = closings + _other_customers(moment, layout, act, blank.values)
-        others = _named_others(moment, layout, act, blank.values)
-    # What was done may have had inputs besides; nobody made the call for the check.
-    facts = moment.facts.get(act.action) if layout.function.is_fact else None
-    besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
-    for success in _successes(act, blank.values, opening, besides):
-        if all(other.done_by() < success.seq for other in closings):
-            if moment.is_elsewhere(act.action, success.seq):
-                return _elsewhere(blank, act)
-            return success
-    ended = _successes(closing, blank.values, closings) if closing is not None else []
-    ended += others
-    ended.sort(key=lambda item: -item.seq)
-    shut = [item for item in ended if all(other.done_by() < item.seq for other in opening)]
-    if opening and shut and moment.is_elsewhere(act.action, shut[0].seq):
-        return _elsewhere(blank, act)
-    if not opening or shut:
-        evidence = tuple(
-            item.answered for item in shut[:1] if opening and item.answered is not None
-        )
-        return replace(blank, holds=False, grade=AuditGrade.PROVEN, evidence=evidence)
-    why = sentence("audit.order-unknown", action=act.action)
-    return replace(blank, lack=Lack(GATE, why))
+class GateEvidence(LeafEvidence):
+    """The evidence for a gate: shut by one of its calls that is shut, open where all are open and
+    its verdict says so."""
 
+    def _read(self) -> LeafReading:
+        openings = {act: self._opening(act) for act in self.layout.recipes[0]}
+        readings = [opening for opening in openings.values() if isinstance(opening, LeafReading)]
+        for reading in sorted(readings, key=lambda item: item.holds is None):
+            return reading
+        calls = {act: item for act, item in openings.items() if isinstance(item, SessionCall)}
+        return self._opened(calls)
 
-def _elsewhere(blank: LeafReading, act: Act) -> LeafReading:
-    return replace(blank, lack=Lack(GATE, sentence("audit.gate-elsewhere", action=act.action)))
+    def _opening(self, act: Act) -> SessionCall | LeafReading:
+        """The success of one call that opens it, until one that closes it; otherwise shut. Neither
+        is shown where the two overlap, or where a call may have been about this gate and may
+        not."""
+        moment, function = self.moment, self.layout.function
+        closing = function.closed_by
+        opening = self._calls(act)
+        closings = self._calls(closing) if closing is not None else []
+        others: list[SessionCall] = []
+        if function.principal:
+            closings = closings + self._other_customers(act)
+            others = self._named_others(act)
+        # What was done may have had inputs besides; nobody made the call for the check.
+        facts = moment.facts.get(act.action) if function.is_fact else None
+        besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
+        for success in _successes(act, self.values, opening, besides):
+            if all(other.done_by() < success.seq for other in closings):
+                elsewhere = moment.is_elsewhere(act.action, success.seq)
+                return self._elsewhere(act) if elsewhere else success
+        ended = _successes(closing, self.values, closings) if closing is not None else []
+        ended = sorted([*ended, *others], key=lambda item: -item.seq)
+        shut = [item for item in ended if all(other.done_by() < item.seq for other in opening)]
+        if opening and shut and moment.is_elsewhere(act.action, shut[0].seq):
+            return self._elsewhere(act)
+        if not opening or shut:
+            last = shut[0].answered if opening else None
+            evidence = (last,) if last is not None else ()
+            return self._reading(holds=False, grade=AuditGrade.PROVEN, evidence=evidence)
+        return self._lacking(GATE, sentence("audit.order-unknown", action=act.action))
 
+    def _elsewhere(self, act: Act) -> LeafReading:
+        return self._lacking(GATE, sentence("audit.gate-elsewhere", action=act.action))
 
-Way = tuple[FunctionLayout, Act]
-"""A gate that identifies the customer, and a call that opens it."""
+    def _opened(self, calls: Mapping[Act, SessionCall]) -> LeafReading:
+        seqs = {item.answered for item in calls.values() if item.answered is not None}
+        evidence = tuple(sorted(seqs))
+        if self.layout.function.verdict is None:
+            return self._reading(holds=True, grade=AuditGrade.PROVEN, evidence=evidence)
+        named: dict[str, JSON] = {}
+        for act, call in calls.items():
+            others = [
+                other
+                for other in self._calls(act)
+                if other.awaited or not same(dict(other.arguments), dict(call.arguments))
+            ]
+            if any(other.done_by() > call.seq for other in others):
+                return self._lacking(GATE, sentence("audit.overlap", action=call.action))
+            newest = self.moment.newest(call.action, call.arguments)
+            if newest is None or not newest.ok:
+                return self._lacking(GATE, sentence("audit.gate-failed", action=call.action))
+            named[act.answer] = newest.value
+        last = named[self.layout.recipes[0][-1].answer]
+        holds = self.verdict(RecipeAnswers(named, last, evidence))
+        if holds is None:
+            return self._lacking(VERDICT, sentence("audit.undecided-by-answers"))
+        return self._reading(holds, AuditGrade.PROVEN, evidence)
 
-
-def _ways(moment: Moment, layout: FunctionLayout, act: Act) -> list[Way]:
-    return [
-        (layout, act),
-        *(
-            (gate, opening)
-            for gate in moment.principals
-            if gate.recipes[0] != layout.recipes[0]
-            for opening in gate.recipes[0]
-        ),
-    ]
-
-
-def _other_customers(
-    moment: Moment, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
-) -> list[SessionCall]:
-    """P11: the calls that may have identified somebody else than the customer with ``values``."""
-    ways = _ways(moment, layout, act)
-    return [
-        call
-        for call in moment.calls
-        if call.may_have_run
-        and any(call.action == opening.action for _, opening in ways)
-        and not any(_is_customer(moment, layout, way, values, call) for way in ways)
-    ]
-
-
-def _is_customer(
-    moment: Moment, layout: FunctionLayout, way: Way, values: Mapping[str, JSON], call: SessionCall
-) -> bool:
-    """Whether ``call`` is shown to have identified this customer: it opens a gate with the same
-    parameters and names them all, or its newest answer meets that gate's verdict."""
-    gate, opening = way
-    names = set(gate.function.parameters)
-    if names != set(layout.function.parameters) or not opens_gate(opening, values, call):
-        return False
-    if names <= {term.name for _, term in opening.arguments if isinstance(term, Local | Unknown)}:
-        return bool(names) or gate is layout
-    verdict = gate.function.verdict
-    if verdict is None or gate is layout:
-        return verdict is not None  # of the gate itself the latest answer is judged
-    newest = newest_answer(moment.calls, call.action, call.arguments)
-    if newest is None or not newest.ok:
-        return False
-    answers = RecipeAnswers({opening.answer: newest.value}, newest.value, ())
-    return machine_verdict(moment, gate, verdict, values, answers) is True
-
-
-def _named_others(
-    moment: Moment, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
-) -> list[SessionCall]:
-    """The successes that name another customer, by the same parameters."""
-    return [
-        item
-        for gate, opening in _ways(moment, layout, act)
-        if set(gate.function.parameters) == set(layout.function.parameters)
-        for item in _last_answered(
+    def _calls(self, act: Act) -> list[SessionCall]:
+        """The calls that may have been carried out and may have been about this gate: all but
+        those that name another value of the same type, which does not look the same."""
+        fixed = _gate_inputs(act, self.values)
+        return [
             call
-            for call in moment.calls
-            if call.action == opening.action
-            and call.ok
-            and call.arguments.keys() == {name for name, _ in opening.arguments}
-            and call not in _gate_calls(moment, opening, values)
-        )
-    ]
-
-
-def _successes(
-    act: Act,
-    values: Mapping[str, JSON],
-    calls: list[SessionCall],
-    besides: frozenset[str] = frozenset(),
-) -> list[SessionCall]:
-    """With exactly the gate's inputs, and any ``besides``, latest first."""
-    good = (call for call in calls if call.ok and _is_about(act, values, call, besides))
-    return sorted(_last_answered(good), key=lambda item: -item.seq)
-
-
-def _last_answered(successes: Iterable[SessionCall]) -> list[SessionCall]:
-    """Of the successes of one call the one that was answered last counts, from when it was asked
-    for."""
-    session_calls: list[SessionCall] = []
-    for success in sorted(successes, key=SessionCall.done_by, reverse=True):
-        if not any(same(dict(success.arguments), dict(other.arguments)) for other in session_calls):
-            session_calls.append(success)
-    return session_calls
-
-
-def _opened(
-    moment: Moment, layout: FunctionLayout, blank: LeafReading, calls: Mapping[Act, SessionCall]
-) -> LeafReading:
-    seqs = {item.answered for item in calls.values() if item.answered is not None}
-    evidence = tuple(sorted(seqs))
-    opened = replace(blank, holds=True, grade=AuditGrade.PROVEN, evidence=evidence)
-    if layout.function.verdict is None:
-        return opened
-    named: dict[str, JSON] = {}
-    for act, call in calls.items():
-        others = [
-            gate_call
-            for gate_call in _gate_calls(moment, act, blank.values)
-            if gate_call.awaited or not same(dict(gate_call.arguments), dict(call.arguments))
+            for call in self.moment.calls
+            if call.action == act.action
+            and call.may_have_run
+            and not any(
+                name in call.arguments
+                and _kind(call.arguments[name]) is _kind(value)
+                and not same(call.arguments[name], value)
+                and not look_the_same(call.arguments[name], value)
+                for name, value in fixed.items()
+            )
         ]
-        if any(other.done_by() > call.seq for other in others):
-            why = sentence("audit.overlap", action=call.action)
-            return replace(blank, lack=Lack(GATE, why))
-        newest = newest_answer(moment.calls, call.action, call.arguments)
+
+    def rests_on(self, call: SessionCall) -> bool:
+        return any(opens_gate(act, self.values, call) for act in self.layout.recipes[0])
+
+    def last_answers(self) -> list[JSON]:
+        """A gate has none: what opens and closes it stands in its clause."""
+        return []
+
+    def _may_change(self, action: str, verifiers: set[str]) -> bool:
+        """Whether it may change whom the session takes for its customer."""
+        owners = self.moment.principals if self.layout.function.principal else ()
+        return any(act.action == action for gate in owners for act in gate.recipe_acts)
+
+    # --- one customer at a time (P11) ---------------------------------------------------
+
+    @cached_property
+    def _ways(self) -> list[tuple[FunctionLayout, Act]]:
+        """The other gates that identify the customer, with the calls that open them."""
+        return [
+            (gate, opening)
+            for gate in self.moment.principals
+            if gate.recipes[0] != self.layout.recipes[0]
+            for opening in gate.recipes[0]
+        ]
+
+    def _other_customers(self, act: Act) -> list[SessionCall]:
+        """The calls that may have identified somebody else than this customer."""
+        ways = [(self.layout, act), *self._ways]
+        return [
+            call
+            for call in self.moment.calls
+            if call.may_have_run
+            and any(call.action == opening.action for _, opening in ways)
+            and not any(self._is_customer(gate, opening, call) for gate, opening in ways)
+        ]
+
+    def _is_customer(self, gate: FunctionLayout, opening: Act, call: SessionCall) -> bool:
+        """Whether ``call`` is shown to have identified this customer: it opens a gate with the
+        same parameters and names them all, or its newest answer meets that gate's verdict."""
+        names = set(gate.function.parameters)
+        own = set(self.layout.function.parameters)
+        if names != own or not opens_gate(opening, self.values, call):
+            return False
+        terms = [term for _, term in opening.arguments]
+        if names <= {term.name for term in terms if isinstance(term, Local | Unknown)}:
+            return bool(names) or gate is self.layout
+        if gate.function.verdict is None or gate is self.layout:
+            # Of the gate itself the latest answer is judged.
+            return gate.function.verdict is not None
+        newest = self.moment.newest(call.action, call.arguments)
         if newest is None or not newest.ok:
-            why = sentence("audit.gate-failed", action=call.action)
-            return replace(blank, lack=Lack(GATE, why))
-        named[act.answer] = newest.value
-    answers = RecipeAnswers(named, named[layout.recipes[0][-1].answer], evidence)
-    holds = machine_verdict(moment, layout, layout.function.verdict, blank.values, answers)
-    if holds is None:
-        return replace(blank, lack=Lack(VERDICT, sentence("audit.undecided-by-answers")))
-    return replace(opened, holds=holds)
+            return False
+        answers = RecipeAnswers({opening.answer: newest.value}, newest.value, ())
+        return self.moment.evidence(gate, self.values).verdict(answers) is True
+
+    def _named_others(self, act: Act) -> list[SessionCall]:
+        """The successes that name another customer, by the same parameters."""
+        own = set(self.layout.function.parameters)
+        return [
+            item
+            for gate, opening in [(self.layout, act), *self._ways]
+            if set(gate.function.parameters) == own
+            for item in _last_answered(
+                call
+                for call in self.moment.calls
+                if call.action == opening.action
+                and call.ok
+                and call.arguments.keys() == {name for name, _ in opening.arguments}
+                and call not in self._calls(opening)
+            )
+        ]
 
 
-def _gate_calls(moment: Moment, act: Act, values: Mapping[str, JSON]) -> list[SessionCall]:
-    """The calls that may have been carried out and may have been about this gate: all but those
-    that name another value of the same type, which does not look the same."""
-    fixed = _gate_inputs(act, values)
-    return [
-        call
-        for call in moment.calls
-        if call.action == act.action
-        and call.may_have_run
-        and not any(
-            name in call.arguments
-            and _kind(call.arguments[name]) is _kind(value)
-            and not same(call.arguments[name], value)
-            and not look_the_same(call.arguments[name], value)
-            for name, value in fixed.items()
-        )
-    ]
+def opens_gate(act: Act, values: Mapping[str, JSON], call: SessionCall) -> bool:
+    return call.action == act.action and _is_about(act, values, call)
 
 
 def _is_about(
@@ -405,13 +719,33 @@ def _gate_inputs(act: Act, values: Mapping[str, JSON]) -> dict[str, JSON]:
     }
 
 
-def opens_gate(act: Act, values: Mapping[str, JSON], call: SessionCall) -> bool:
-    return call.action == act.action and _is_about(act, values, call)
+def _successes(
+    act: Act,
+    values: Mapping[str, JSON],
+    calls: list[SessionCall],
+    besides: frozenset[str] = frozenset(),
+) -> list[SessionCall]:
+    """With exactly the gate's inputs, and any ``besides``, latest first."""
+    good = (call for call in calls if call.ok and _is_about(act, values, call, besides))
+    return sorted(_last_answered(good), key=lambda item: -item.seq)
+
+
+def _last_answered(successes: Iterable[SessionCall]) -> list[SessionCall]:
+    """Of the successes of one call the one that was answered last counts, from when it was asked
+    for."""
+    kept: list[SessionCall] = []
+    for success in sorted(successes, key=SessionCall.done_by, reverse=True):
+        if not any(same(dict(success.arguments), dict(other.arguments)) for other in kept):
+            kept.append(success)
+    return kept
 
 
 def _kind(value: JSON) -> type:
     """There is one kind of number."""
     return float if type(value) is int else type(value)
+
+
+# --- values, calls and judgements -------------------------------------------------------------
 
 
 def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
@@ -426,160 +760,9 @@ def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
     return value
 
 
-def recipe_answers(
-    moment: Moment, layout: FunctionLayout, recipe: Sequence[Act], values: Mapping[str, JSON]
-) -> RecipeAnswers | Lack:
-    """P2, P3: the answers to exactly the calls of one recipe, every one of them."""
-    named: dict[str, JSON] = {}
-    evidence: set[int] = set()
-    for act in recipe:
-        request = asked_calls(moment, layout, act, values, named)
-        if isinstance(request, Lack):
-            return request
-        session_calls: list[SessionCall] = []
-        for arguments in request:
-            item = answer_to(moment, act, arguments)
-            if item is None:
-                begun = bool(evidence or session_calls) or _begun(
-                    moment, layout, recipe, act, values, named
-                )
-                ours = _asked_by(moment, layout, recipe, act.action, values, named)
-                return _unmade(moment, layout, act, ours, arguments, begun=begun)
-            if isinstance(item, Lack):
-                return item
-            session_calls.append(item)
-        evidence |= {entry.answered for entry in session_calls if entry.answered is not None}
-        values_found = [entry.value for entry in session_calls]
-        named[act.answer] = values_found if act.each is not None else values_found[0]
-    return RecipeAnswers(named, named[recipe[-1].answer], tuple(sorted(evidence)))
-
-
-def last_answers(moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]) -> list[JSON]:
-    """P14: what the calls of a rule were answered last, as far as its recipes can be followed.
-    An approval without the proof is for these answers. Gates have none: what opens and closes
-    one stands in its clause."""
-    result: list[JSON] = []
-    for recipe in layout.recipes if layout.function.kind is Kind.RULE else ():
-        named: dict[str, JSON] = {}
-        for act in recipe:
-            request = asked_calls(moment, layout, act, values, named)
-            if isinstance(request, Lack):
-                break
-            last = [_last_answer(moment, act, arguments) for arguments in request]
-            there = [item for item in last if item is not None]
-            result += [[act.action, dict(item.arguments), item.ok, item.value] for item in there]
-            if len(there) < len(last) or not all(item.ok for item in there):
-                break
-            told_here = [item.value for item in there]
-            named[act.answer] = told_here if act.each is not None else told_here[0]
-    return result
-
-
-def last_change(moment: Moment, layout: FunctionLayout) -> int:
-    """P14: the last event that may have changed what a rule reads, or whom the session takes for
-    its customer; a new connection is such an event."""
-    actions = {act.action for recipe in layout.recipes for act in recipe}
-    owners = moment.principals if layout.function.principal else ()
-    identifying = {act.action for gate in owners for recipe in gate.recipes for act in recipe}
-    is_rule = layout.function.kind is Kind.RULE
-    changes = [
-        call.seq if call.answered is None else call.answered
-        for call in moment.calls
-        if call.may_have_run
-        and (
-            any(_touches(moment, call.action, verifier) for verifier in actions)
-            if is_rule
-            else call.action in identifying
-        )
-    ]
-    connected = [moment.connected[action] for action in actions if moment.is_elsewhere(action, -1)]
-    return max([*changes, *connected], default=-1)
-
-
-def _last_answer(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | None:
-    answered = (item for item in calls_of(moment.calls, act.action, arguments) if not item.awaited)
-    return max(answered, key=SessionCall.done_by, default=None)
-
-
-def asked_calls(
-    moment: Moment,
-    layout: FunctionLayout,
-    act: Act,
-    values: Mapping[str, JSON],
-    named: Mapping[str, JSON],
-) -> list[dict[str, JSON]] | Lack:
-    """The arguments of each call that ``act`` stands for, its terms evaluated (P1, P2)."""
-    supplied = {name: values[name] for name in layout.function.parameters if name in values}
-    named = {**supplied, **named}
-    scopes: list[Mapping[str, JSON]] = [named]
-    if act.each is not None:
-        listed = at_place(act.each, named)
-        if not isinstance(listed, list):
-            return Lack(PART, sentence("audit.not-a-list", path=act.each))
-        if len(listed) > MOST_ELEMENTS:
-            return Lack(PART, sentence("audit.list-too-long", path=act.each, most=MOST_ELEMENTS))
-        scopes = [{**named, act.element: item} for item in listed]
-    calls: list[dict[str, JSON]] = []
-    for scope in scopes:
-        arguments: dict[str, JSON] = {}
-        for parameter, term in act.arguments:
-            if isinstance(term, Literal):
-                arguments[parameter] = term.value
-                continue
-            if isinstance(term, Path):
-                value = at_place(term, scope)
-                if value is MISSING or value is None:
-                    return Lack(PART, sentence("audit.nothing-at", path=term))
-            else:
-                own = term.name in layout.function.parameters
-                value = (values if own else moment.known).get(term.name)
-                if value is None and term.name in layout.function.optional:
-                    continue
-                if value is None:
-                    return Lack(VALUE, sentence("audit.no-value", name=term.name))
-            arguments[parameter] = value
-        if has_withheld(arguments):
-            raise Unreadable
-        calls.append(arguments)
-    return calls
-
-
-def answer_to(moment: Moment, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | Lack | None:
-    """The newest and fresh answer to one call; ``None`` where it was never made."""
-    shown = spelled_call(act.action, arguments)
-    mistyped = mistyped_input(moment.facts, act.action, arguments)
-    if mistyped:
-        return Lack(VALUE, sentence("audit.not-askable", call=shown, name=mistyped))
-    newest = newest_answer(moment.calls, act.action, arguments)
-    if newest is None:
-        return None
-    if newest.awaited:
-        return Lack(NEWER, sentence("audit.awaited", call=shown, seq=newest.seq))
-    if is_reference(newest.value):
-        raise Unreadable
-    # Where nothing is guarded a tool may say no by failing with `false`.
-    if not newest.ok and (moment.facts or not isinstance(newest.value, bool)):
-        return Lack(NEWER, sentence("audit.newest-failed", call=shown, seq=newest.answered))
-    known = moment.facts[act.action].inputs if act.action in moment.facts else {}
-    for later in moment.calls:
-        more = later.arguments.keys() - arguments.keys()
-        shared = {name: item for name, item in later.arguments.items() if name in arguments}
-        if (
-            later.action == act.action
-            and later.answered_at() > newest.answered_at()
-            and more
-            and not any(name in known for name in more)
-            and same(shared, dict(arguments))
-        ):
-            return Lack(NEWER, sentence("audit.called-with-more", call=shown, seq=later.seq))
-    if moment.is_elsewhere(act.action, newest.seq):
-        return Lack(STALE, sentence("audit.earlier-connection", call=shown, seq=newest.answered))
-    change = disturbed_by(moment, newest)
-    if change is None:
-        return newest
-    code = "served-already" if newest.answered in change.uses else "changed-since"
-    by = {"seq": newest.answered, "action": change.action, "change": change.seq}
-    return Lack(STALE, sentence(f"audit.{code}", call=shown, **by))
+def spelled_call(action: str, arguments: Mapping[str, JSON]) -> str:
+    values = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
+    return f"`{action}({values})`"
 
 
 def mistyped_input(
@@ -595,184 +778,10 @@ def mistyped_input(
     return ""
 
 
-def disturbed_by(moment: Moment, answer: SessionCall) -> SessionCall | None:
-    """P5: a call that may have changed what ``answer`` reads since it was asked for: the one
-    that it answers, where a verifier changes what it reads. P9: a call that has used it up."""
-    if _touches(moment, answer.action, answer.action):
-        return answer
-    for call in moment.calls:
-        if not call.may_have_run or call.done_by() < answer.seq:
-            continue
-        if _touches(moment, call.action, answer.action) or answer.answered in call.uses:
-            return call
-    return None
-
-
-def changed_topics(
-    facts: Mapping[str, ActionFacts], goal_actions: frozenset[str], action: str
-) -> tuple[str, ...] | None:
-    """What an action may change, ``None`` for everything. Programs that guard nothing carry no
-    facts: there only what a program is for changes anything."""
-    if not facts:
-        return None if action in goal_actions else ()
-    return facts[action].changes if action in facts else None
-
-
-def _touches(moment: Moment, action: str, verifier: str) -> bool:
-    return touches(moment.facts, moment.goal_actions, action, verifier)
-
-
-def touches(
-    facts: Mapping[str, ActionFacts], goal_actions: frozenset[str], action: str, verifier: str
-) -> bool:
-    """Whether an action may change what a verifier reads."""
-    changed = changed_topics(facts, goal_actions, action)
-    read = facts[verifier].reads if verifier in facts else None
-    if changed is None or read is None:
-        return changed != ()
-    return any(topic in read for topic in changed)
-
-
-def _begun(
-    moment: Moment,
-    layout: FunctionLayout,
-    recipe: Sequence[Act],
-    missing: Act,
-    values: Mapping[str, JSON],
-    named: Mapping[str, JSON],
-) -> bool:
-    """Whether another call of the recipe was made: then half of it is there."""
-    others = [act for act in recipe if act is not missing]
-    ways = [(act, asked_calls(moment, layout, act, values, named)) for act in others]
-    return any(
-        newest_answer(moment.calls, act.action, item) is not None
-        for act, request in ways
-        if not isinstance(request, Lack)
-        for item in request
-    )
-
-
-def _asked_by(
-    moment: Moment,
-    layout: FunctionLayout,
-    recipe: Sequence[Act],
-    action: str,
-    values: Mapping[str, JSON],
-    named: Mapping[str, JSON],
-) -> list[dict[str, JSON]]:
-    """Every call of one action that the recipe asks for, as far as that can be told."""
-    ways = [
-        asked_calls(moment, layout, item, values, named) for item in recipe if item.action == action
-    ]
-    return [each for way in ways if not isinstance(way, Lack) for each in way]
-
-
-def _unmade(
-    moment: Moment,
-    layout: FunctionLayout,
-    act: Act,
-    request: Sequence[Mapping[str, JSON]],
-    missing: Mapping[str, JSON],
-    *,
-    begun: bool,
-) -> Lack:
-    call = spelled_call(act.action, missing)
-    frames = {
-        item.opened for item in moment.process.judged if item.function == layout.function.name
-    }
-    others = [
-        call
-        for call in moment.calls
-        if call.action == act.action
-        and not any(same(dict(call.arguments), dict(each)) for each in request)
-    ]
-    if any(item.opened in frames for item in others) or (others and not begun):
-        other = others[-1]
-        shown = spelled_call(other.action, other.arguments)
-        why = sentence("audit.other-called", call=call, other=shown, seq=other.seq)
-        return Lack(OTHER, why)
-    return Lack(PART if begun else NOTHING, sentence("audit.not-called", call=call))
-
-
-def read_leaf(moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafReading:
-    function = layout.function
-    blank = LeafReading(function.name, function.judges, dict(values), holds=None)
-    if has_withheld(dict(values)):
-        raise Unreadable
-    for name in function.parameters:
-        if values.get(name) is None and name not in function.optional:
-            return replace(blank, lack=Lack(VALUE, sentence("audit.no-value", name=name)))
-    if function.kind is Kind.GATE:
-        return read_gate(moment, layout, blank)
-    ways = [recipe_answers(moment, layout, recipe, values) for recipe in layout.recipes]
-    whole = [way for way in ways if isinstance(way, RecipeAnswers)]
-    if not layout.recipes:
-        whole = [RecipeAnswers({}, None, ())]
-    if not whole:
-        lacks = [way for way in ways if isinstance(way, Lack)]
-        return replace(blank, lack=max(lacks, key=lambda item: FURTHEST.index(item.code)))
-    if function.verdict is None:
-        return _by_model(moment, layout, blank, whole)
-    return _by_machine(moment, layout, blank, function.verdict, whole)
-
-
-def _by_machine(
-    moment: Moment,
-    layout: FunctionLayout,
-    blank: LeafReading,
-    verdict: str,
-    whole: Sequence[RecipeAnswers],
-) -> LeafReading:
-    replies = [
-        (machine_verdict(moment, layout, verdict, blank.values, item), item) for item in whole
-    ]
-    sides = {holds for holds, _ in replies if holds is not None}
-    if len(sides) != 1:
-        code = "contradicting-ways" if sides else "undecided-by-answers"
-        return replace(blank, lack=Lack(VERDICT, sentence(f"audit.{code}")))
-    holds, on = next(item for item in replies if item[0] is not None)
-    grade = AuditGrade.STATED if layout.function.question else AuditGrade.PROVEN
-    return replace(blank, holds=holds, grade=grade, evidence=on.evidence)
-
-
-def _by_model(
-    moment: Moment, layout: FunctionLayout, blank: LeafReading, whole: Sequence[RecipeAnswers]
-) -> LeafReading:
-    """The executor's latest verdict in this process, for these values, on these answers."""
-    value = judged_for(moment.process, layout, blank.values)
-    if value is None:
-        return replace(blank, lack=Lack(NOTHING, sentence("audit.not-judged-for")))
-    for item in whole:
-        if all(_was_judged(moment, seq, value) for seq in item.evidence):
-            undecided = Lack(VERDICT, sentence("audit.judged-undecided"))
-            lack = None if value.holds is not None else undecided
-            return replace(
-                blank,
-                holds=value.holds,
-                grade=AuditGrade.ATTESTED,
-                evidence=item.evidence,
-                lack=lack,
-            )
-    return replace(blank, lack=Lack(NEWER, sentence("audit.judged-on-older", seq=value.seq)))
-
-
-def _was_judged(moment: Moment, seq: int, judged: Judged) -> bool:
-    """Whether the verdict was given on this answer, or on one to the same call that said the
-    same: reading once more and finding nothing new takes no verdict away."""
-    if seq in judged.evidence:
-        return True
-    (newest,) = (call for call in moment.calls if call.answered == seq)
-    if has_withheld(newest.value):
-        raise Unreadable
-    return not holds_stand_in(newest.value) and any(
-        item.answered in judged.evidence and item.ok and same(item.value, newest.value)
-        for item in calls_of(moment.calls, newest.action, newest.arguments)
-    )
-
-
 def judged_for(
     process: ProcessView, layout: FunctionLayout, values: Mapping[str, JSON]
 ) -> Judged | None:
+    """The executor's latest verdict for these values."""
     for item in reversed(process.judged):
         if item.function == layout.function.name and same(dict(item.values), dict(values)):
             return item
@@ -784,30 +793,15 @@ def grade_of(
     here: Position,
     holds: bool,
     cited: frozenset[int],
-    result: Mapping[str, JSON],
+    learned: Mapping[str, JSON],
 ) -> AuditGrade:
-    """How good a verdict is that is given in ``frame`` on the cited results; ``found`` are the
+    """How good a verdict is that is given at ``here`` on the cited results; ``learned`` are the
     values that come with it."""
     function = here.layout.function
-    have = {**result, **here.frame.locals}
+    have = {**learned, **here.frame.locals}
     values = {name: have[name] for name in function.parameters if name in have}
+    evidence = moment.evidence(here.layout, values)
     if function.kind is Kind.RULE and function.verdict is None:
-        return (
-            AuditGrade.ATTESTED
-            if _covers(moment, here.layout, values, cited)
-            else AuditGrade.CLAIMED
-        )
-    reading = read_leaf(moment, here.layout, values)
+        return AuditGrade.ATTESTED if evidence.covers(cited) else AuditGrade.CLAIMED
+    reading = evidence.read()
     return reading.grade if reading.holds is holds else AuditGrade.CLAIMED
-
-
-def _covers(
-    moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
-) -> bool:
-    """Whether the cited results are the newest answers to all calls of some recipe."""
-    if any(values.get(name) is None for name in layout.function.parameters):
-        return False
-    ways = (recipe_answers(moment, layout, recipe, values) for recipe in layout.recipes)
-    return not layout.recipes or any(
-        isinstance(way, RecipeAnswers) and cited.issuperset(way.evidence) for way in ways
-    )

@@ -13,7 +13,6 @@ from sopilot.audit.leaf_reading import (
     RecipeAnswers,
     Unreadable,
     grade_of,
-    machine_verdict,
 )
 from sopilot.audit.state import (
     AuditState,
@@ -279,13 +278,13 @@ class ReturnReview:
         """What the evidence says where a machine can tell, and whether it ought to and cannot."""
         function = self.function
         if function.verdict is not None:
-            return self._judged(function.verdict, telling)
+            return self._judged(telling)
         if function.kind is Kind.GATE and admitted:
             # A gate is open when the action that opens it succeeded, and not before.
             return any(result.ok for result in admitted), False
         return None, False
 
-    def _judged(self, verdict: str, telling: Sequence[CallRecord]) -> tuple[bool | None, bool]:
+    def _judged(self, telling: Sequence[CallRecord]) -> tuple[bool | None, bool]:
         layout, have = self.here.layout, self.here.frame.locals
         values = {name: have[name] for name in self.function.parameters if name in have}
         lacking = set(self.function.parameters) - values.keys() - set(self.function.optional)
@@ -296,8 +295,7 @@ class ReturnReview:
             return None, False  # part of a recipe's results is a finding of its own
         moment = moment_of(self.run, self.process, self.here.process.known)
         try:
-            on = RecipeAnswers(*answers, ())
-            reply = machine_verdict(moment, layout, verdict, values, on)
+            reply = moment.evidence(layout, values).verdict(RecipeAnswers(*answers, ()))
         except Unreadable:
             return None, False
         complete = not layout.recipes or covered(self.here, telling)

@@ -128,6 +128,16 @@ def step_of(program: ProgramLayout, frame: Frame) -> Step:
     return program.functions[frame.function].steps[frame.cursor]
 
 
+def verifies(program: ProgramLayout, action: str, *kinds: Kind) -> bool:
+    """Whether rules or gates ask for the action, or functions of these kinds."""
+    return any(
+        act.action == action
+        for layout in program.functions.values()
+        if layout.function.kind in (kinds or (Kind.RULE, Kind.GATE))
+        for act in layout.recipe_acts
+    )
+
+
 def covered(here: Position, results: Sequence[CallRecord]) -> bool:
     """Whether some recipe has every call of it among the results."""
     return any(all(is_done(here, act, results) for act in recipe) for recipe in here.layout.recipes)
@@ -411,9 +421,20 @@ class AuditState:
     """What the user was told last."""
     configuration: Configuration = field(init=False)
     """Before the event that is judged."""
+    principals: tuple[FunctionLayout, ...] = field(init=False)
+    """The gates that are open for one customer at a time."""
 
     def __post_init__(self) -> None:
         self.configuration = self.replay.configuration
+        self.principals = self._principals()
+
+    def _principals(self) -> tuple[FunctionLayout, ...]:
+        return tuple(
+            layout
+            for program in self.programs.values()
+            for layout in program.functions.values()
+            if layout.function.principal
+        )
 
     @property
     def programs(self) -> Mapping[str, ProgramLayout]:
@@ -430,6 +451,7 @@ class AuditState:
 
     def go_on_with(self, programs: Mapping[str, Program]) -> None:
         self.replay.continue_with(programs)
+        self.principals = self._principals()
 
     def take(self, configuration: Configuration) -> None:
         """Go on to the next event, which is judged from this configuration."""
@@ -443,37 +465,34 @@ class AuditState:
             else:
                 process.state = state
 
-    def _verifies(self, action: str, *kinds: Kind) -> bool:
-        """Whether functions of these kinds ask for the action."""
-        return any(
-            act.action == action
-            for program in self.programs.values()
-            for layout in program.functions.values()
-            if layout.function.kind in kinds
-            for act in layout.recipe_acts
-        )
+    @property
+    def guarded(self) -> set[str]:
+        """The actions that some program guards."""
+        return {action for program in self.programs.values() for action in program.guarded}
 
     def only_reads(self, action: str) -> bool:
         """Whether the handbook says that an action changes nothing, gates included."""
-        if action in self.goal_actions or self._verifies(action, Kind.GATE):
+        programs = self.programs.values()
+        opens = any(verifies(program, action, Kind.GATE) for program in programs)
+        if opens or action in self.goal_actions:
             return False
         fact = self.facts.get(action)
         if fact is not None:
             return fact.changes == ()
-        return any(action in program.program.read_only for program in self.programs.values())
+        return any(action in program.program.read_only for program in programs)
 
     def looks_up(self, action: str) -> bool:
         """Whether an action only reads, or verifies or opens something that a procedure asks
         for. Nobody is harmed by such a call, whenever it is made."""
-        if action in self.goal_actions or any(action in c.guarded for c in self.programs.values()):
+        if action in self.goal_actions or action in self.guarded:
             return False
-        return self.only_reads(action) or self._verifies(action, Kind.RULE, Kind.GATE)
+        asked_for = any(verifies(program, action) for program in self.programs.values())
+        return asked_for or self.only_reads(action)
 
     def unguarded(self) -> tuple[str, ...]:
         """The goals' actions that were called and that no program would have held."""
-        guarded = {name for program in self.programs.values() for name in program.guarded}
         called = {session_call.action for session_call in self.session_calls}
-        return tuple(sorted((called & self.goal_actions) - guarded))
+        return tuple(sorted((called & self.goal_actions) - self.guarded))
 
     @property
     def active(self) -> str | None:

@@ -19,7 +19,6 @@ from sopilot.audit.leaf_reading import (
     Moment,
     Unreadable,
     at_place,
-    read_leaf,
 )
 from sopilot.audit.state import AuditState, SessionCall, standing_at
 from sopilot.compiler.pipeline import compile_handbook
@@ -317,7 +316,7 @@ class Reading:
         process = standing_at(program, "", values)
         moment = Moment(self._telling(), {}, frozenset(), run.judge, process, values, self.now)
         try:
-            return read_leaf(moment, layout, leaf_values(leaf, values))
+            return moment.read(layout, leaf_values(leaf, values))
         except Unreadable:
             return None
 
