@@ -30,7 +30,6 @@ def play_session(
     through: str,
     *,
     moves: int,
-    remembers: bool = False,
     audited: bool = False,
 ) -> None:
     sim = _simulator(book, rng)
@@ -38,11 +37,11 @@ def play_session(
     if through in GUARDS:
         play = GuardPlay(book, sim, rng, tally, GUARDS[through])
     elif through == "core":
-        play = CorePlay(book, sim, rng, tally, _automation(rng), remembers=remembers)
+        play = CorePlay(book, sim, rng, tally, _automation(rng))
     else:
         outside = 0.05 if through == "outside" else 0.0
         automation = _automation(rng)
-        play = SessionPlay(book, sim, rng, tally, automation, outside=outside, remembers=remembers)
+        play = SessionPlay(book, sim, rng, tally, automation, outside=outside)
     if not isinstance(play, CorePlay):
         play.resumes = rng.choice((0.0, 0.0, 0.02))
     if rng.random() < 0.5:
@@ -90,7 +89,6 @@ def campaign(
     moves: int,
     through: str = "core",
     stop: Callable[[Tally], bool] = lambda tally: False,
-    remembers: bool = False,
     audited: bool = False,
     newer: bool = False,
     among: Callable[[Book], bool] = lambda book: True,
@@ -111,7 +109,5 @@ def campaign(
             left = min(MOVES_PER_SESSION, moves - tally.moves)
             if left <= 0 or stop(tally):
                 break
-            play_session(
-                book, rng, tally, through, moves=left, remembers=remembers, audited=audited
-            )
+            play_session(book, rng, tally, through, moves=left, audited=audited)
     return tally, books

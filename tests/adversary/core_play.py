@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 from adversary.handbooks import Book
 from adversary.requirements import Words, spoken
@@ -70,8 +69,6 @@ BUSY = (False, {"error": "busy"})
 """Nothing was done."""
 BROKEN = (False, {"error": "broke off"})
 """It was done, or is done later, and the answer got lost."""
-Script = tuple[Any, ...]
-"""A move as it can be played again: what was done, and with what."""
 
 
 @dataclass
@@ -94,16 +91,8 @@ class Tally:
     """Predicate → how many calls were carried out whose requirement speaks of it."""
 
     def add(self, other: Tally) -> None:
-        self.moves += other.moves
-        self.sessions += other.sessions
-        self.attempted += other.attempted
-        self.held += other.held
-        self.carried_out += other.carried_out
-        self.own_calls += other.own_calls
-        self.audited += other.audited
-        self.apart += other.apart
-        self.denied += other.denied
-        self.predicates += other.predicates
+        for item in fields(Tally):
+            setattr(self, item.name, getattr(self, item.name) + getattr(other, item.name))
 
     def audit(
         self,
@@ -127,8 +116,6 @@ class Tally:
         configuration: Configuration,
         call: tuple[str, Mapping[str, JSON]],
         words: Mapping[str, Words] | None = None,
-        log: Sequence[Script] | None = None,
-        scene: tuple[Simulator, Automation | None] | None = None,
         *,
         excused: bool = False,
     ) -> None:
@@ -144,20 +131,14 @@ class Tally:
             if serves and (excused or book.simulator_allows(sim, goal, arguments, said)):
                 sim.rests_on = action, book.answers_needed(sim, goal, arguments, said)
                 return
-        told = Violation(book, goal, action, arguments, tuple(log or ()), scene)
-        self.denied.append(told)
+        self.deny(book, configuration, call)
 
     def deny(
-        self,
-        book: Book,
-        configuration: Configuration,
-        call: tuple[str, Mapping[str, JSON]],
-        log: Sequence[Script] | None,
+        self, book: Book, configuration: Configuration, call: tuple[str, Mapping[str, JSON]]
     ) -> None:
-        """A call that somebody had to approve, and nobody did."""
+        """A call that was carried out and must not have been."""
         process = configuration.process
-        goal = process.goal if process is not None else None
-        self.denied.append(Violation(book, goal, *call, tuple(log or ())))
+        self.denied.append(Violation(book, process.goal if process is not None else None, *call))
 
 
 @dataclass(frozen=True)
@@ -168,10 +149,6 @@ class Violation:
     goal: str | None
     action: str
     arguments: Mapping[str, JSON]
-    moves: tuple[Script, ...]
-    """How it came to it, as far as the play was asked to remember."""
-    scene: tuple[Simulator, Automation | None] | None = None
-    """The simulator as it was at the beginning, and what the machine did by itself."""
 
 
 @dataclass(frozen=True)
@@ -209,8 +186,6 @@ def remember_word(
 
 
 class CorePlay:
-    """``remembers``: keep the moves for a report, which costs time."""
-
     def __init__(
         self,
         book: Book,
@@ -218,8 +193,6 @@ class CorePlay:
         rng: random.Random,
         tally: Tally,
         automation: Automation | None = None,
-        *,
-        remembers: bool = False,
     ) -> None:
         self.book = book
         self.sim = sim
@@ -235,8 +208,6 @@ class CorePlay:
         self.clock = 0.0
         self.busy = 0.1
         self.breaks = 0.01
-        self.log: list[Script] | None = [] if remembers else None
-        self.scene = (sim.copy(), automation) if remembers else None
 
     def close(self) -> None:
         """Nothing to close."""
@@ -248,8 +219,6 @@ class CorePlay:
 
     def operate(self, operation: Operation) -> bool:
         self.tally.moves += 1
-        if self.log is not None:
-            self.log.append(("operate", operation))
         before = self.configuration
         accepted = self._step(operation)
         if accepted and isinstance(operation, Return):
@@ -286,15 +255,15 @@ class CorePlay:
 
     def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
         """Made and answered; ``None`` when the call was held."""
-        return self.call_as(action, arguments, trouble=self._trouble())
+        return self._call(action, arguments, self._trouble())
 
     def call_failing(self, action: str, arguments: Mapping[str, JSON]) -> None:
         """The tool is busy: it answers with an error, and nothing was done."""
-        self.call_as(action, arguments, trouble="busy")
+        self._call(action, arguments, "busy")
 
     def call_breaking(self, action: str, arguments: Mapping[str, JSON]) -> None:
         """The tool doesn't answer: it was carried out, or will be at any later moment."""
-        self.call_as(action, arguments, trouble=self.rng.choice(("broken", "late")))
+        self._call(action, arguments, self.rng.choice(("broken", "late")))
 
     def back_up(self) -> None:
         """There is no store here."""
@@ -302,13 +271,11 @@ class CorePlay:
     def restore(self) -> None:
         """As above."""
 
-    def call_as(
-        self, action: str, arguments: Mapping[str, JSON], *, trouble: str, call_id: str = ""
+    def _call(
+        self, action: str, arguments: Mapping[str, JSON], trouble: str
     ) -> tuple[bool, JSON] | None:
         self.calls += 1
-        call_id = call_id or f"c{self.calls}"
-        if self.log is not None:
-            self.log.append(("call", action, arguments, trouble, call_id))
+        call_id = f"c{self.calls}"
         if not self._admitted(action, arguments):
             return None
         wanted = self._begin(call_id, action, arguments)
@@ -326,19 +293,7 @@ class CorePlay:
     def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
         """Made, not yet answered. The simulator is asked ``at_once`` or when the answer comes."""
         self.calls += 1
-        self.begin_as(f"c{self.calls}", action, arguments, at_once=at_once, trouble=self._trouble())
-
-    def begin_as(
-        self,
-        call_id: str,
-        action: str,
-        arguments: Mapping[str, JSON],
-        *,
-        at_once: bool,
-        trouble: str,
-    ) -> None:
-        if self.log is not None:
-            self.log.append(("begin", call_id, action, arguments, at_once, trouble))
+        call_id, trouble = f"c{self.calls}", self._trouble()
         if not self._admitted(action, arguments):
             return
         wanted = self._begin(call_id, action, arguments)
@@ -349,8 +304,6 @@ class CorePlay:
 
     def deliver(self, call_id: str) -> None:
         self.tally.moves += 1
-        if self.log is not None:
-            self.log.append(("deliver", call_id))
         call = self.in_flight.pop(call_id)
         answer = call.answer or self._performed(
             call.action, call.arguments, call.trouble, call.connection
@@ -360,8 +313,6 @@ class CorePlay:
     def reconnect(self) -> None:
         """The upstream is another one from now on, as a session notes it."""
         self.tally.moves += 1
-        if self.log is not None:
-            self.log.append(("reconnect",))
         self.sim.reconnect()
         self._step(Note(CONNECTED, connected(self.sim)))
 
@@ -400,9 +351,7 @@ class CorePlay:
             return False
         self.licence = licence.as_json()
         call = (action, wanted)
-        tally.carry_out(
-            self.book, self.sim, self.configuration, call, self.words, self.log, self.scene
-        )
+        tally.carry_out(self.book, self.sim, self.configuration, call, self.words)
         return True
 
     def _begin(
@@ -416,47 +365,3 @@ class CorePlay:
 
     def _answer(self, call_id: str, answer: tuple[bool, JSON]) -> None:
         self._step(DomainResult(call_id, answer[0], answer[1]))
-
-
-# --- a violation in few moves -----------------------------------------------------------
-
-
-def is_robbed(
-    book: Book, sim: Simulator, automation: Automation | None, script: Sequence[Script]
-) -> bool:
-    """Whether these moves end in a call that the simulator denies."""
-    tally = Tally()
-    play = CorePlay(book, sim.copy(), random.Random(0), tally, automation)
-    play.calls = 1_000_000  # ids of its own: the script names the ones that are delivered later
-    for what, *given in script:
-        if what == "operate":
-            play.operate(given[0])
-        elif what == "call":
-            action, arguments, trouble, call_id = given
-            play.call_as(action, arguments, trouble=trouble, call_id=call_id)
-        elif what == "begin":
-            call_id, action, arguments, at_once, trouble = given
-            play.begin_as(call_id, action, arguments, at_once=at_once, trouble=trouble)
-        elif what == "reconnect":
-            play.reconnect()
-        elif given[0] in play.in_flight:
-            play.deliver(given[0])
-    return bool(tally.denied)
-
-
-def shrunk(violation: Violation) -> list[Script]:
-    """Moves are left out, many at once at first, as long as the call is still carried out."""
-    assert violation.scene is not None
-    sim, automation = violation.scene
-    script = list(violation.moves)
-    size = len(script) // 2
-    while size:
-        at = 0
-        while at < len(script):
-            fewer = script[:at] + script[at + size :]
-            if is_robbed(violation.book, sim, automation, fewer):
-                script = fewer
-            else:
-                at += size
-        size //= 2
-    return script

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from adversary import core_play
-from adversary.core_play import Script, Tally
+from adversary.core_play import Tally
 from adversary.simulator import Simulator
 from adversary.small_handbooks import Begin, Deliver, Move, SmallCase
 from adversary.tools import TOOLS
@@ -53,8 +53,6 @@ class Explorer:
         self.book = case.book
         self.tally = tally
         self.executed = 0
-        self.path: list[Move] = []
-        self.scene = (case.sim, BY_ITSELF)
         self.guarded = [
             move
             for move in case.alphabet
@@ -65,9 +63,7 @@ class Explorer:
         for move in self.case.alphabet if depth > 1 else self.guarded:
             after = self._after(state, move)
             if after is not None and depth > 1:
-                self.path.append(move)
                 self.explore(after, depth - 1)
-                self.path.pop()
 
     def _after(self, state: State, move: Move) -> State | None:
         """What the move leads to; ``None`` where it changes nothing."""
@@ -114,20 +110,8 @@ class Explorer:
         if core_play.licence_of(self.book, state.configuration, action, arguments) is None:
             self.tally.held += 1
             return False
-        call = (action, arguments)
-        path = [_script(move) for move in (*self.path, call)]
-        self.tally.carry_out(
-            self.book, state.sim, state.configuration, call, log=path, scene=self.scene
-        )
+        self.tally.carry_out(self.book, state.sim, state.configuration, (action, arguments))
         return True
-
-
-def _script(move: Move) -> Script:
-    if isinstance(move, Begin):
-        return ("begin", "c0", move.action, move.arguments, True, "")
-    if isinstance(move, Deliver):
-        return ("deliver", "c0")
-    return ("call", *move, "", "") if isinstance(move, tuple) else ("operate", move)
 
 
 def sweep(case: SmallCase, depth: int, tally: Tally) -> Sweep:

@@ -52,12 +52,12 @@ class GuardPlay(SessionPlay):
 
     def say(self, text: str) -> None:
         """The user asks for something: what was done before may be done again."""
-        self._moved("say", text)
+        self._moved()
         self._run(self.session.user_said(text))
         self.done.clear()
 
     def judge_check(self, check: str, holds: bool) -> None:
-        self._moved("judge_check", check, holds)
+        self._moved()
         need, process = self.session.judgements.get(check), self.configuration.process
         before = self.configuration.next_seq
         self._run(self.session.judge_check(check, holds))
@@ -72,7 +72,7 @@ class GuardPlay(SessionPlay):
     ) -> None:
         key = subject(action, arguments)
         if key in self.done:
-            self.tally.deny(self.book, self.configuration, (action, arguments), self.log)
+            self.tally.deny(self.book, self.configuration, (action, arguments))
         super().judge(action, arguments, sent)
 
     def performed(self, action: str, arguments: Mapping[str, JSON], ok: bool) -> None:
@@ -95,7 +95,7 @@ class GuardPlay(SessionPlay):
         if action == "read_account" and sim.private:
             wrong |= not (isinstance(user, str) and user in sim.logged_in)
         if wrong:
-            self.tally.deny(self.book, self.configuration, (action, arguments), self.log)
+            self.tally.deny(self.book, self.configuration, (action, arguments))
 
     def audit(self) -> None:
         super().audit()

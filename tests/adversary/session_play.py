@@ -8,7 +8,7 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
-from adversary.core_play import BUSY, Script, Tally, connected, remember_word
+from adversary.core_play import BUSY, Tally, connected, remember_word
 from adversary.errands import value_for
 from adversary.handbooks import Book
 from adversary.simulator import Simulator
@@ -172,7 +172,6 @@ class SessionPlay:
         automation: Automation | None = None,
         *,
         outside: float = 0.0,
-        remembers: bool = False,
         guard: str = "",
     ) -> None:
         self.book = book
@@ -189,7 +188,6 @@ class SessionPlay:
         self.in_flight: dict[str, asyncio.Task[CallAnswer]] = {}
         self.reached = asyncio.Event()
         self.tools = SimulatorTools(self)
-        self.log: list[Script] | None = [] if remembers else None
         self.words: dict[str, dict[tuple[str, str], bool | None]] = {}
         self.calls = 0
         self.asking: tuple[str, Mapping[str, JSON]] = ("", {})
@@ -263,7 +261,7 @@ class SessionPlay:
     # --- moves ------------------------------------------------------------------------
 
     def operate(self, operation: Operation) -> bool:
-        self._moved("operate", operation)
+        self._moved()
         before = self.configuration
         accepted = self._run(self.session.operate(operation)).accepted
         if accepted and isinstance(operation, Return):
@@ -271,7 +269,7 @@ class SessionPlay:
         return accepted
 
     def call(self, action: str, arguments: Mapping[str, JSON]) -> tuple[bool, JSON] | None:
-        self._moved("call", action, arguments)
+        self._moved()
         self.asking = (action, arguments)
         guarded = action in self.book.guarded
         self.tally.attempted += guarded
@@ -310,7 +308,6 @@ class SessionPlay:
             return answer
         decided = self.session.decide("approve", held.call_id, by="dana", role=held.roles[0])
         self._run(decided)
-        self._remember("override", held.action, held.arguments)
         self.approved.append((held.action, dict(held.arguments)))
         self.excused = (held.action, dict(held.arguments), facts)
         self.overridden = True
@@ -336,7 +333,6 @@ class SessionPlay:
                     for name, value in held.arguments.items()
                     if self.rng.random() < 0.9
                 }
-                self._remember("amend", amended)
             decided = self.session.decide(
                 "approve" if amended is None else "amend",
                 held.call_id,
@@ -354,7 +350,7 @@ class SessionPlay:
         return self._run(self.session.run_held(held.call_id))
 
     def begin(self, action: str, arguments: Mapping[str, JSON], *, at_once: bool) -> None:
-        self._moved("begin", action, arguments, at_once)
+        self._moved()
         self.asking = (action, arguments)
         self.tally.attempted += action in self.book.guarded
         self.calls += 1
@@ -376,14 +372,14 @@ class SessionPlay:
         return not task.done()
 
     def deliver(self, call_id: str) -> None:
-        self._moved("deliver", call_id)
+        self._moved()
         index = list(self.in_flight).index(call_id)
         self.tools.waiting.pop(index).set()
         self._run(_awaited(self.in_flight.pop(call_id)))
 
     def reconnect(self) -> None:
         """The session finds out with its next call."""
-        self._moved("reconnect")
+        self._moved()
         self.sim.reconnect()
 
     def back_up(self) -> None:
@@ -395,13 +391,13 @@ class SessionPlay:
         knows nothing of what this session did since: not one guarded call may go on from it."""
         if self.in_flight or self.copy is None or self.fenced:
             return
-        self._moved("restore")
+        self._moved()
         self._run(self.session.release())
         self.store, self.fenced = self.copy, True
         self._run(fence_store(self.store, "restored", clock=self.clock))
         self._take_up(take_over=True)
 
-    def _moved(self, *what: Any) -> None:
+    def _moved(self) -> None:
         self.tally.moves += 1
         self.sim.time += 1
         if self.resumes and not self.in_flight and self.rng.random() < self.resumes:
@@ -417,12 +413,6 @@ class SessionPlay:
             tool = self.rng.choice(CHANGERS)
             given = {name: value_for(name, self.rng) for name in tool.inputs}
             tool.run(self.sim, given)  # what others do is no deed of this session
-            self._remember("outside", tool.name, given)
-        self._remember(*what)
-
-    def _remember(self, *what: Any) -> None:
-        if self.log is not None:
-            self.log.append(what)
 
     def _resume(self) -> None:
         """Given up and taken up again: what was proven must be read out of the trace."""
@@ -450,18 +440,18 @@ class SessionPlay:
         """Just before the simulator carries it out; ``sent`` is one that broke off before."""
         call = (action, arguments)
         if self.fenced and sent is None:
-            self.tally.deny(self.book, self.configuration, call, self.log)
+            self.tally.deny(self.book, self.configuration, call)
             return
         if self._needs_approval(action, arguments):
             if (action, dict(arguments)) in self.approved:
                 self.approved.remove((action, dict(arguments)))
             else:
-                self.tally.deny(self.book, self.configuration, call, self.log)
+                self.tally.deny(self.book, self.configuration, call)
         at = self.configuration if sent is None else sent.configuration
         sim = self.sim if sent is None else sent.sim(self.sim)
         words = self.words if sent is None else sent.words
         excused = self.is_excused(action, arguments) if sent is None else sent.excused
-        self.tally.carry_out(self.book, sim, at, call, words, self.log, excused=excused)
+        self.tally.carry_out(self.book, sim, at, call, words, excused=excused)
 
     def is_excused(self, action: str, arguments: Mapping[str, JSON]) -> bool:
         """Whether a person took this very call on themselves, and nothing has changed since."""

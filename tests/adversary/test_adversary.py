@@ -9,7 +9,7 @@ import pytest
 
 import safety
 from adversary.campaign import campaign
-from adversary.core_play import Tally, Violation, is_robbed, shrunk
+from adversary.core_play import Tally, Violation
 from adversary.exhaustive import sweep
 from adversary.guard_play import sweep_guarded
 from adversary.handbooks import Book
@@ -82,51 +82,33 @@ def test_the_newer_constructs_are_carried_out_and_never_against_the_simulator() 
     assert set(tally.predicates) >= predicates | constructs
 
 
-@pytest.mark.parametrize("name", SABOTAGES)
-def test_a_broken_guard_is_found_by_the_simulator_and_by_the_audit(name: str) -> None:
-    def is_known(tally: Tally) -> bool:
-        return bool(tally.denied) and (name in OF_BOTH or bool(tally.apart))
+@pytest.mark.parametrize(
+    ("through", "name"),
+    [
+        *(("core", name) for name in SABOTAGES),
+        *(("session", name) for name in SESSION_SABOTAGES),
+        *(("guard-auto", name) for name in GUARD_SABOTAGES),
+    ],
+)
+def test_a_broken_guard_is_found(through: str, name: str) -> None:
+    """By the simulator; at the core by the audit, too."""
+    alone = through != "core" or name in OF_BOTH
 
-    newer = name in NEWER_SABOTAGES
-    with sabotaged(name):
-        tally, _ = campaign(
-            SEED, moves=safety.BOUND, stop=is_known, remembers=True, newer=newer, audited=True
-        )
-        assert is_known(tally), f"not found within {tally.moves} moves"
-        assert not any("inconsistent-trace" in finding for finding in tally.apart)
-        violation = tally.denied[0]
-        assert violation.scene is not None
-        # The same moves, and a few of them, do it again.
-        assert is_robbed(violation.book, *violation.scene, violation.moves)
-        few = shrunk(violation)
-        assert len(few) <= len(violation.moves)
-    assert not is_robbed(violation.book, *violation.scene, few)
+    def is_found(tally: Tally) -> bool:
+        return bool(tally.denied) and (alone or bool(tally.apart))
 
-
-@pytest.mark.parametrize("name", SESSION_SABOTAGES)
-def test_a_broken_session_is_found(name: str) -> None:
     with sabotaged(name):
         tally, _ = campaign(
             SEED,
             moves=safety.BOUND,
-            through="session",
-            stop=lambda so_far: bool(so_far.denied),
-        )
-    assert tally.denied, f"not found within {tally.moves} moves"
-
-
-@pytest.mark.parametrize("name", GUARD_SABOTAGES)
-def test_a_broken_guard_without_a_protocol_is_found(name: str) -> None:
-    with sabotaged(name):
-        tally, _ = campaign(
-            SEED,
-            moves=safety.BOUND,
-            through="guard-auto",
-            stop=lambda so_far: bool(so_far.denied),
-            newer=name in NEWER_GUARD_SABOTAGES,
+            through=through,
+            stop=is_found,
+            newer=name in NEWER_SABOTAGES or name in NEWER_GUARD_SABOTAGES,
+            audited=through == "core",
             among=AMONG.get(name.partition(" ")[2], lambda book: True),
         )
-    assert tally.denied, f"not found within {tally.moves} moves"
+    assert is_found(tally), f"not found within {tally.moves} moves"
+    assert not any("inconsistent-trace" in finding for finding in tally.apart)
 
 
 @pytest.mark.parametrize("guard", ["ask", "auto"])
