@@ -71,7 +71,7 @@ def cancellations(
         reading = Reading(handbook, judge, now=NOW)
         reading.calls.extend(earlier for earlier in transcript.calls if earlier.seq < call.seq)
         values = dict(call.arguments)
-        known = reading.known(call.seq, values)
+        known = reading.known(values)
         shown = {
             one: known(Leaf(one, (("reservation_id", Name("reservation_id")),))) for one in GROUNDS
         }

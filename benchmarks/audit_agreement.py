@@ -23,16 +23,22 @@ import ast
 import json
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from campaign import main
-from official_verdicts import Official, Run, enforced_checks, not_offered, recorded_runs
-from sopilot.audit.report import Report
+from official_verdicts import (
+    Official,
+    OfficialReview,
+    Run,
+    enforced_checks,
+    not_offered,
+    recorded_runs,
+)
+from sopilot.audit.findings import Finding
 from sopilot.audit.state import SessionCall
 from sopilot.audit.transcript_reading import recipes_of
-from sopilot.audit.transcripts import audit_transcript
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.requirements import Name, Tree, leaves
 from sopilot.messages.diagnostic import Severity
@@ -79,12 +85,12 @@ REASONS = {
 # --- the audit's verdicts -------------------------------------------------------------
 
 
-def audit_verdicts(report: Report, run: Run, handbook: Handbook) -> tuple[bool, bool]:
+def audit_verdicts(findings: Sequence[Finding], run: Run, handbook: Handbook) -> tuple[bool, bool]:
     early = any(
         finding.code in ("premature-goal", "unlicensed-call") and finding.severity is Severity.ERROR
-        for finding in report.findings
+        for finding in findings
     )
-    against = any(finding.code == "executed-against-condition" for finding in report.findings)
+    against = any(finding.code == "executed-against-condition" for finding in findings)
     return not early, not (against or calls_something_not_offered(run, handbook))
 
 
@@ -217,14 +223,10 @@ def study_run(
     tally: Tally,
 ) -> None:
     def audit(table: Mapping[str, Tree], *, gates_by_success: bool) -> tuple[bool, bool]:
-        report = audit_transcript(
-            handbook,
-            run.transcript,
-            goal=run.reference.goal,
-            truth=official.truth(run, handbook, gates_by_success=gates_by_success),
-            enforced=table,
-        )
-        return audit_verdicts(report, run, handbook)
+        truth_at = official.truth(run, handbook, gates_by_success=gates_by_success)
+        review = OfficialReview(run, handbook, truth_at, table)
+        review.judge_calls()
+        return audit_verdicts(review.findings, run, handbook)
 
     tally.runs += 1
     verdicts = audit(enforced, gates_by_success=False)

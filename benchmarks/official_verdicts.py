@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,11 @@ from sopilot.audit.transcript_files import (
     read_messages,
     success_first_outcome,
 )
-from sopilot.audit.transcript_reading import TruthAt
-from sopilot.handbook.model import Handbook
-from sopilot.handbook.requirements import Name, Tree, leaves, substitute
+from sopilot.audit.transcript_reading import Reading, leaf_values
+from sopilot.audit.transcripts import Review
+from sopilot.handbook.expressions import judge
+from sopilot.handbook.model import Handbook, Procedure
+from sopilot.handbook.requirements import NOTHING, Leaf, Name, Tree, leaves, substitute
 from sopilot.values.json import agree, plain
 from sopilot_lab.sopbench.process import Simulator, Upstream
 from sopilot_lab.sopbench.reference import TaskReference
@@ -81,6 +83,57 @@ def enforced_checks(upstream: Upstream, domain: str) -> tuple[dict[str, Tree], d
         return leaf if inner is None else innermost(substitute(inner, dict(leaf.arguments)))
 
     return {name: innermost(tree) for name, tree in everything.items()}, everything
+
+
+# --- the audit under upstream's assumptions ---------------------------------------------
+
+TruthAt = Callable[[int, str, Mapping[str, Any]], bool | None]
+"""The truth of a predicate at a call: (number of the call, predicate, parameters)."""
+
+
+class OfficialReading(Reading):
+    """Takes the truth of predicates from upstream, at the call that is judged."""
+
+    def __init__(self, handbook: Handbook, truth_at: TruthAt) -> None:
+        super().__init__(handbook, judge)
+        self.truth_at = truth_at
+        self.index = 0
+
+    def truth(self, leaf: Leaf, values: Mapping[str, Any]) -> bool | None:
+        return self.truth_at(self.index, leaf.predicate, leaf_values(leaf, values))
+
+    def is_unproven(self, leaf: Leaf, values: Mapping[str, Any]) -> bool:
+        return False
+
+
+class OfficialReview(Review):
+    """Judges the calls alone. ``enforced`` are the checks that an action's own tool makes: such
+    a call counts as a call of those verifiers."""
+
+    def __init__(
+        self, run: Run, handbook: Handbook, truth_at: TruthAt, enforced: Mapping[str, Tree]
+    ) -> None:
+        self.official = OfficialReading(handbook, truth_at)
+        super().__init__(self.official, run.transcript, (run.reference.goal,))
+        self.enforced = enforced
+
+    def judge_call(self, call: SessionCall, *, after: bool) -> None:
+        self.official.index = call.seq
+        super().judge_call(call, after=after)
+        if self.reading.calls[-1:] == [call] and call.asked_for:
+            self.reading.calls[-1:-1] = self._inner(call)
+
+    def _judge_proof(self, call: SessionCall, procedure: Procedure) -> None:
+        """Upstream has no guarded actions."""
+
+    def _inner(self, call: SessionCall) -> list[SessionCall]:
+        """The verifiers that the tool ran by itself, as far as they are actions."""
+        calls: list[SessionCall] = []
+        for leaf in leaves(self.enforced.get(call.action, NOTHING)):
+            if leaf.predicate in self.handbook.actions:
+                inner = SessionCall(call.seq, leaf.predicate, leaf_values(leaf, call.arguments))
+                calls += [*self._inner(inner), inner]
+        return calls
 
 
 # --- upstream's own truth and verdict -------------------------------------------------

@@ -110,9 +110,7 @@ def test_a_touched_trace_is_told() -> None:
 def test_without_a_known_goal_and_without_an_attempt_nothing_is_claimed() -> None:
     run = played("bank", "transfer-rent-share", "flat")
     events = [one for one in run.session.events if one.event.kind != "domain_call"]
-    found = audit_untracked(
-        load_example("bank").handbook, [one.event for one in events], goal=None, chain=[]
-    )
+    found = audited(run, "bank", None, [], [one.event for one in events])
     assert found.clean
     assert found.score_card.outcome == "abandoned"
 

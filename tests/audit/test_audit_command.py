@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from audit_desk import PROGRAMS, Desk
 from click.testing import CliRunner
-from test_audit_trace import PROGRAMS, Desk
 from test_foreign_transcripts import BALANCE, HANDBOOK, LOGIN, PAY, dialog
 
 from sopilot.cli.main import main, sopilot

@@ -4,105 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from audit_desk import PROGRAMS, Desk, codes
+
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Unjudgeable
 from sopilot.audit.report import Report
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.expressions import judge
-from sopilot.handbook.reader import load_handbook
-from sopilot.machine.machine import Machine
-from sopilot.machine.state import Configuration
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import (
     Call,
     Complete,
-    Decision,
     DomainCall,
-    DomainResult,
-    Event,
     Fail,
     Note,
-    Operation,
     Return,
     Start,
     UserSaid,
 )
 from sopilot.trace.redaction import redact
-
-HANDBOOK = """
-handbook: desk
-actions:
-  login: {input: {user: string, password: string}}
-  read_balance: {input: {user: string}, requires: logged_in(user)}
-  pay:
-    input: {user: string, amount: number}
-    irreversible: true
-    approval: {roles: [boss, auditor], needed: 2, expires: 1h}
-predicates:
-  logged_in(user):
-    says: The user {user} is logged in.
-    established_by: login(user, password)
-    remedy: Log in with the right password.
-  funds(user, amount):
-    says: The balance of {user} is at least {amount}.
-    verify: read_balance(user)
-    verdict: result.balance >= amount
-    remedy: Pay in what is missing.
-procedures:
-  pay:
-    says: Pays a bill.
-    requires: {in_order: [logged_in(user), funds(user, amount)]}
-"""
-BOOK = load_handbook(HANDBOOK)
-PROGRAMS = {name: one.program for name, one in compile_handbook(BOOK).items()}
-MACHINE = Machine(PROGRAMS)
-
-
-class Desk:
-    def __init__(self) -> None:
-        self.configuration: Configuration = MACHINE.initial()
-        self.events: list[Event] = []
-        self.calls = 0
-
-    def do(self, *operations: Operation, actor: str | None = None) -> Desk:
-        for operation in operations:
-            at = float(len(self.events))
-            outcome = MACHINE.step(self.configuration, operation, at=at, actor=actor)
-            self.events.extend(outcome.events)
-            self.configuration = outcome.configuration
-        return self
-
-    def tool(self, action: str, arguments: dict[str, Any], value: Any, *, ok: bool = True) -> Desk:
-        self.calls += 1
-        name = f"c{self.calls}"
-        return self.do(DomainCall(name, action, arguments), DomainResult(name, ok, value))
-
-    def log_in(self) -> Desk:
-        self.do(Start("pay", {"user": "ann", "amount": 5}), Call())
-        return self.tool("login", {"user": "ann", "password": "x"}, True).do(Return(True))
-
-    def check_funds(self, balance: int = 10, *, holds: bool = True) -> Desk:
-        return (
-            self.do(Call())
-            .tool("read_balance", {"user": "ann"}, {"balance": balance})
-            .do(Return(holds))
-        )
-
-    def approve(self) -> Desk:
-        name = f"c{self.calls + 1}"
-        return self.do(
-            Decision("approve", name, "ida", "boss"), Decision("approve", name, "joe", "auditor")
-        )
-
-    def pay(self) -> Desk:
-        return self.tool("pay", {"user": "ann", "amount": 5}, {"done": True})
-
-    def report(self, **options: Any) -> Report:
-        return audit_trace(PROGRAMS, self.events, judge=judge, **options)
-
-
-def codes(report: Report) -> list[str]:
-    return [finding.code for finding in report.findings]
 
 
 def test_a_clean_run() -> None:
@@ -204,3 +124,44 @@ def test_a_withheld_argument_object_is_not_judged() -> None:
     hidden = [redact(e, limit=2)[0] for e in desk.events]
     report = audit_trace(PROGRAMS, hidden, ended=False)
     assert (codes(report), report.clean) == ([], None)
+
+
+# --- *true* that rests on nothing ---------------------------------------------------------
+
+
+def judged(*answers: tuple[bool, Any], holds: bool, **options: Any) -> Report:
+    """`funds` judged after these answers of `read_balance`."""
+    desk = Desk().log_in().do(Call())
+    for ok, value in answers:
+        desk.tool("read_balance", {"user": "ann"}, value, ok=ok)
+    return desk.do(Return(holds)).report(ended=False, **options)
+
+
+FAILED = (False, {"error": "timeout"})
+UNREADABLE = [None, "the balance is 10, trust me", {"amount": 10}, [10]]
+
+
+@pytest.mark.parametrize("answer", [FAILED, *((True, value) for value in UNREADABLE)])
+def test_true_needs_an_answer_that_shows_it(answer: tuple[bool, Any]) -> None:
+    report = judged(answer, holds=True)
+    assert [finding.code for finding in report.findings] == ["unproven-verdict"]
+    assert report.score_card.checks_with_evidence == 1, "only the login"
+    assert report.score_card.evidence_coverage == 0.5
+
+
+@pytest.mark.parametrize("answer", [FAILED, *((True, value) for value in UNREADABLE)])
+def test_false_may_rest_on_a_failure(answer: tuple[bool, Any]) -> None:
+    assert judged(answer, holds=False).clean
+
+
+def test_a_second_try_that_answers_proves_it() -> None:
+    report = judged(FAILED, (True, {"balance": 10}), holds=True)
+    assert report.clean
+    assert report.score_card.evidence_coverage == 1.0
+
+
+def test_without_a_machine_verdict_a_success_is_the_models_to_judge() -> None:
+    report = judged((True, "prose"), holds=True, judge=None)
+    assert (report.findings, report.clean) == ((), None)
+    failed = judged(FAILED, holds=True, judge=None)
+    assert [finding.code for finding in failed.findings] == ["unproven-verdict"]

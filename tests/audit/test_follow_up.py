@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from audit_desk import Desk, compiled
 
-from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
-from sopilot.compiler.pipeline import compile_handbook
-from sopilot.handbook.reader import load_handbook
-from sopilot.machine.machine import Machine
-from sopilot.machine.state import Configuration
 from sopilot.program.codec import program_from_yaml, program_to_yaml
 from sopilot.trace.events import (
     AssistantSaid,
     Call,
     DomainCall,
     DomainResult,
-    Event,
     Fail,
     Operation,
     Return,
@@ -42,8 +37,8 @@ procedures:
   hand_over: {}
 """
 PROGRAMS = {
-    name: program_from_yaml(program_to_yaml(one.program))
-    for name, one in compile_handbook(load_handbook(HANDBOOK)).items()
+    name: program_from_yaml(program_to_yaml(program))
+    for name, program in compiled(HANDBOOK).items()
 }
 LOOKED = (DomainCall("c1", "look", {"user": "ann"}), DomainResult("c1", True, {}))
 STRANGER: tuple[Operation, ...] = (
@@ -63,15 +58,7 @@ ANGRY: tuple[Operation, ...] = (
 
 
 def audited(*operations: Operation) -> Report:
-    machine = Machine(PROGRAMS)
-    configuration: Configuration = machine.initial()
-    events: list[Event] = []
-    for operation in operations:
-        outcome = machine.step(configuration, operation, at=0.0)
-        assert outcome.accepted, outcome.answer
-        events += outcome.events
-        configuration = outcome.configuration
-    return audit_trace(PROGRAMS, events)
+    return Desk(PROGRAMS).do(*operations).report()
 
 
 def notes(report: Report) -> list[str]:

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from audit_desk import BOOK as APPROVED
+from audit_desk import HANDBOOK as WITH_APPROVAL
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_audit_trace import BOOK as APPROVED
-from test_audit_trace import HANDBOOK as WITH_APPROVAL
 
 from sopilot.audit.report import Report
 from sopilot.audit.transcript_files import (
@@ -23,7 +23,6 @@ from sopilot.audit.transcript_files import (
 from sopilot.audit.transcripts import audit_transcript
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
-from sopilot.handbook.requirements import Leaf, Name, Tree
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
 
@@ -57,9 +56,9 @@ GUARDED = HANDBOOK.replace(IN_ORDER, "funds(user, amount)")
 PAY = ("pay", {"user": "ann", "amount": 5}, {"done": True})
 
 
-def audited(*steps: tuple[str, Any, Any], **options: Any) -> Report:
+def audited(*steps: tuple[str, Any, Any]) -> Report:
     transcript = read_messages(dialog(*steps), outcome=success_first_outcome)
-    return audit_transcript(BOOK, transcript, goal="pay", judge=judge, **options)
+    return audit_transcript(BOOK, transcript, goal="pay", judge=judge)
 
 
 def codes(report: Report) -> list[str]:
@@ -120,20 +119,6 @@ def test_calls_after_the_goal() -> None:
     assert report.score_card.calls_after_goal == 2
 
 
-def test_what_a_tool_enforces_counts_as_checked() -> None:
-    enforced: dict[str, Tree] = {"login": Leaf("read_balance", (("user", Name("user")),))}
-    assert "premature-goal" in codes(audited(LOGIN, PAY))
-    assert audited(LOGIN, PAY, enforced=enforced).clean
-    other = ("login", {"user": "bob", "password": "x"}, True)
-    assert "premature-goal" in codes(audited(LOGIN, other, PAY, enforced={}))
-
-
-def test_an_oracle_decides_truth() -> None:
-    report = audited(LOGIN, BALANCE, PAY, truth=lambda index, predicate, subject: False)
-    assert "executed-against-condition" in codes(report)
-    assert audited(LOGIN, BALANCE, PAY, truth=lambda index, predicate, subject: None).clean
-
-
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -150,7 +135,7 @@ def test_a_call_that_no_tool_runs_is_a_warning(arguments: Any, problem: str) -> 
 
 def test_an_unknown_goal_is_misuse() -> None:
     with pytest.raises(UserMistake, match="pay"):
-        audit_transcript(BOOK, read_messages([]), goal="play")
+        audit_transcript(BOOK, read_messages([]), goal="play", judge=judge)
 
 
 def test_results_without_ids_answer_in_order() -> None:

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import pytest
+from audit_desk import Desk, compiled
 
-from sopilot.audit.audit import audit_trace
 from sopilot.audit.refusals import Grounds
 from sopilot.audit.state import SessionCall
 from sopilot.audit.transcript_files import Transcript
 from sopilot.audit.transcript_reading import Reading
-from sopilot.audit.transcripts import audit_transcript
-from sopilot.compiler.pipeline import compile_handbook
+from sopilot.audit.transcripts import Review
 from sopilot.handbook.expressions import judge as cel
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import All, Leaf, Name
-from sopilot.machine.machine import Machine
 from sopilot.trace.events import (
     Call,
-    DomainCall,
-    DomainResult,
-    Event,
-    Operation,
     Return,
     Start,
     UserSaid,
@@ -62,7 +56,7 @@ def grounds_of(
 ) -> Grounds:
     tree = All(tuple(Leaf(name, USER) for name in names.split()))
     proof = Reading(BOOK, cel, calls=list(calls))
-    return Grounds(proof, Transcript(calls, 9, **known), tree, 9, offered, guessing)
+    return Grounds(proof, Transcript(calls, 9, **known), tree, offered, guessing)
 
 
 YES, NO = {"ok": True}, {"ok": False}
@@ -133,7 +127,11 @@ def test_a_goal_that_was_not_carried_out(
     calls: list[SessionCall], offered: Any, code: list[str], obstacle: str | None
 ) -> None:
     transcript = Transcript(tuple(calls), 9)
-    report = audit_transcript(BOOK, transcript, goal="pay", judge=cel, offered=offered)
+    review = Review(Reading(BOOK, cel), transcript, ["pay"], offered=offered)
+    review.judge_calls()
+    if not review.attempted("pay"):
+        review.judge_refusal("pay", frozenset())
+    report = review.report(None)
     assert [one.code for one in report.findings] == code
     assert [one.obstacle for one in report.refusals] == ([] if obstacle is None else [obstacle])
 
@@ -155,31 +153,18 @@ procedures:
   pay: {requires: {in_order: [fine(user), good(user)]}}
   give: {requires: good(user)}
 """
-PROGRAMS = {name: one.program for name, one in compile_handbook(load_handbook(READING)).items()}
+PROGRAMS = compiled(READING)
 
 
-class Reader:
+class Reader(Desk):
     def __init__(self) -> None:
-        self.machine = Machine(PROGRAMS)
-        self.now, self.events = self.machine.initial(), list[Event]()
+        super().__init__(PROGRAMS)
 
-    def do(self, *operations: Operation, actor: str | None = None) -> Reader:
-        for one in operations:
-            at = float(len(self.events))
-            outcome = self.machine.step(self.now, one, at=at, actor=actor)
-            assert outcome.accepted, outcome.answer
-            self.now = outcome.configuration
-            self.events.extend(outcome.events)
-        return self
-
-    def call(self, action: str, user: str = "ann", actor: str | None = None) -> Reader:
-        name = f"c{len(self.events)}"
-        self.do(DomainCall(name, action, {"user": user}), actor=actor)
-        return self.do(DomainResult(name, True, {"ok": True}))
+    def call(self, action: str, user: str = "ann", actor: str | None = None) -> Self:
+        return self.tool(action, {"user": user}, {"ok": True}, actor=actor)
 
     def found(self) -> list[tuple[int, str]]:
-        report = audit_trace(PROGRAMS, self.events, judge=cel, ended=False)
-        return [(one.seq, one.code) for one in report.findings]
+        return [(one.seq, one.code) for one in self.report(ended=False).findings]
 
 
 def test_reading_again_what_a_check_of_this_process_asked_for() -> None:

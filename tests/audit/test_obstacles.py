@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_audit_trace import Desk, codes
+from audit_desk import Desk, codes
 
 from sopilot.audit.text import render_text
 from sopilot.trace.events import AssistantSaid, Call, Decision, Fail, Note, Start, UserSaid

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from test_audit_trace import Desk
+from audit_desk import Desk
 
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, ScoreCard, batch

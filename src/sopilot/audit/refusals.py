@@ -36,7 +36,6 @@ class Grounds:
     reading: Reading
     transcript: Transcript
     tree: Tree
-    end: int
     offered: Collection[str] | None = None
     guessing: bool = False
 
@@ -57,7 +56,7 @@ class Grounds:
     def causes(self) -> list[Fields]:
         """The leaves that are known to be otherwise than the SOP wants them."""
         values = self.values()
-        known = self.reading.known(self.end, values)
+        known = self.reading.known(values)
         handbook = self.reading.handbook
         false = [
             leaf for leaf in leaves_behind(handbook, self.tree) if known(leaf) is (not leaf.wanted)
@@ -92,7 +91,7 @@ class Grounds:
         return unmade and not self.transcript.replies
 
     def _at_worst(self, tree: Tree, values: Mapping[str, JSON], depth: int) -> bool | None:
-        known = self.reading.known(self.end, values)
+        known = self.reading.known(values)
 
         def worst(leaf: Leaf) -> bool | None:
             truth = known(leaf)
@@ -107,9 +106,8 @@ class Grounds:
         predicate = handbook.predicates[leaf.predicate]
         recipes = recipes_of(predicate)
         if not recipes:
-            if predicate.verdict is not None and self.reading.judge is not None:
-                return self.guessing
-            return self._reached(tree, leaf, values)
+            guessed = predicate.verdict is not None
+            return self.guessing if guessed else self._reached(tree, leaf, values)
         if self.reading.supporting(leaf, values) is not None:
             return True
         if predicate.established_by is not None and self._stayed_shut(

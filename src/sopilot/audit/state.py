@@ -217,9 +217,8 @@ class SessionCall:
     """In a transcript: the message that it stands in."""
     is_readable: bool = True
     """Whether its arguments are an object."""
-    added: str = ""
-    """In a transcript: ``tool`` for a call that another tool made by itself and whose answer
-    nobody saw, ``heard`` for a confirmation in the user's own words."""
+    heard: bool = False
+    """In a transcript: no call, but a confirmation in the user's own words."""
 
     @property
     def awaited(self) -> bool:

@@ -2,7 +2,7 @@
 
 A leaf is read twice. Was it checked: are the calls of some recipe among the earlier ones, with
 agreeing arguments? And is it true: that is the reading of sessions (``leaf_reading``), on the calls
-so far. An oracle may know the truth instead.
+so far.
 """
 
 from __future__ import annotations
@@ -51,8 +51,6 @@ from sopilot.values.json import JSON, MISSING, Judge, Missing, agree
 
 Truth = bool | None
 LeafTruth = Callable[[Leaf], Truth]
-TruthAt = Callable[[int, str, Mapping[str, JSON]], Truth]
-"""The truth of a predicate at a call: (number of the call, predicate, parameters)."""
 
 
 UNKNOWN = "…"
@@ -204,8 +202,7 @@ class Reading:
     """The calls so far, and what they show. ``now`` is the time of all of it, where known."""
 
     handbook: Handbook
-    judge: Judge | None = None
-    oracle: TruthAt | None = None
+    judge: Judge
     now: str = ""
     calls: list[SessionCall] = field(default_factory=list)
     """``asked_for`` is false for a call without its own prerequisites, which checks nothing."""
@@ -260,21 +257,20 @@ class Reading:
             return []
         return needed_of(tree, [leaf for leaf in _each(tree) if checked(leaf) is None])
 
-    def known(self, index: int, values: Mapping[str, JSON]) -> LeafTruth:
+    def known(self, values: Mapping[str, JSON]) -> LeafTruth:
         """The truth of predicates, each looked up once."""
         cache: dict[Leaf, Truth] = {}
 
         def known(leaf: Leaf) -> Truth:
             bare = Leaf(leaf.predicate, leaf.arguments)
             if bare not in cache:
-                cache[bare] = self._truth(index, bare, values)
+                cache[bare] = self.truth(bare, values)
             return cache[bare]
 
         return known
 
-    def _truth(self, index: int, leaf: Leaf, values: Mapping[str, JSON]) -> Truth:
-        if self.oracle is not None:
-            return self.oracle(index, leaf.predicate, leaf_values(leaf, values))
+    def truth(self, leaf: Leaf, values: Mapping[str, JSON]) -> Truth:
+        """Whether the calls show the predicate to be true or false."""
         predicate, calls = self.handbook.predicates[leaf.predicate], self.supporting(leaf, values)
         if predicate.done is not None:
             return calls is not None and any(call.ok for call in calls)
@@ -287,11 +283,11 @@ class Reading:
         return reading.holds if reading is not None else None
 
     def is_unproven(self, leaf: Leaf, values: Mapping[str, JSON]) -> bool:
-        """Whether the leaf was checked, and its answers don't decide it."""
+        """Whether the leaf wasn't checked, or was and its answers don't decide what is wanted."""
         predicate, calls = self.handbook.predicates[leaf.predicate], self.supporting(leaf, values)
-        if self.oracle is not None or calls is None or predicate.done is not None:
-            return False
-        if (predicate.question and not calls) or any(call.added == "tool" for call in calls):
+        if calls is None:
+            return True
+        if not leaf.wanted or predicate.done is not None or (predicate.question and not calls):
             return False
         if predicate.is_gate and predicate.verdict is None:
             return any(call.awaited for call in calls)
@@ -301,10 +297,6 @@ class Reading:
             return False
         reading = self.read(leaf, values)
         return reading is not None and reading.lack is not None and reading.lack.code in UNPROVEN
-
-    def is_unmade(self, leaf: Leaf, values: Mapping[str, JSON]) -> bool:
-        """Whether no way to check the leaf was taken."""
-        return self.oracle is None and self.supporting(leaf, values) is None
 
     def read(self, leaf: Leaf, values: Mapping[str, JSON]) -> LeafReading | None:
         """The reading of sessions on the latest answers, whatever may have changed them since;
@@ -328,7 +320,7 @@ class Reading:
         step = next((act for act in acts if act.goal), None)
         if step is None:
             return ()
-        self.run.session_calls = [item for item in self.calls if not item.added]
+        self.run.session_calls = [item for item in self.calls if not item.heard]
         process = standing_at(program, step.label, values)
         reading = read_call(self.run, process, call.action, call.arguments)
         return reading.doubts if reading is not None else ()

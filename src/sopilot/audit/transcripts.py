@@ -22,7 +22,6 @@ from sopilot.audit.state import RefusedGoal, SessionCall
 from sopilot.audit.transcript_files import Transcript, UserWords, read_value
 from sopilot.audit.transcript_reading import (
     Reading,
-    TruthAt,
     decided,
     leaf_values,
     needed_of,
@@ -39,7 +38,7 @@ from sopilot.handbook.model import (
     confirmation,
     confirmed_subject,
 )
-from sopilot.handbook.requirements import NOTHING, Leaf, Name, Tree, leaves
+from sopilot.handbook.requirements import Leaf, Name, Tree, leaves
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity, did_you_mean
 from sopilot.messages.errors import UserMistake
@@ -64,33 +63,18 @@ def audit_transcript(
     transcript: Transcript,
     *,
     goal: str | None,
-    judge: Judge | None = None,
-    truth: TruthAt | None = None,
-    enforced: Mapping[str, Tree] | None = None,
-    offered: Collection[str] | None = None,
+    judge: Judge,
     session_id: str | None = None,
 ) -> Report:
     """Judge the domain calls of a transcript for one goal of the handbook; without a goal, the
-    calls alone, and nothing that was left undone.
-
-    ``truth`` supplies the truth of predicates where an oracle has it; otherwise machine verdicts
-    over the recorded results do (``judge``). ``enforced`` are the checks that an action's own tool
-    makes: such a call counts as a call of those verifiers. ``offered`` are the tools that the
-    agent had: a missing one is a ground to refuse.
-    """
+    calls alone, and nothing that was left undone."""
     if goal is not None and goal not in handbook.procedures:
         raise UserMistake(
             f"`{goal}` is not a procedure of `{handbook.name}`: "
             + did_you_mean(goal, handbook.procedures)
         )
-    review = Review(
-        Reading(handbook, judge, truth, transcript.now),
-        transcript,
-        (goal,) if goal is not None else (),
-        proves=truth is None and not enforced,
-        enforced=enforced or {},
-        offered=offered,
-    )
+    reading = Reading(handbook, judge, transcript.now)
+    review = Review(reading, transcript, (goal,) if goal is not None else ())
     review.judge_calls()
     if goal is not None and not review.attempted(goal):
         review.judge_refusal(goal, frozenset())
@@ -100,16 +84,15 @@ def audit_transcript(
 @dataclass(slots=True)
 class Review:
     """``goals`` are those that were pursued, in order; work behind all of them is R2's.
-    ``proves``: guarded calls are held against the proof. ``own``: a trace of ours says how the
-    dialog ended, and its results can be read; ``ended_as`` is its agent's word for the ending."""
+    ``own``: a trace of ours says how the dialog ended, and its results can be read; ``ended_as``
+    is its agent's word for the ending. ``offered`` are the tools that the agent had, if known: a
+    missing one is a ground to refuse."""
 
     reading: Reading
     transcript: Transcript
     goals: Sequence[str]
-    proves: bool = True
     own: bool = False
     ended_as: str = ""
-    enforced: Mapping[str, Tree] = field(default_factory=dict[str, Tree])
     offered: Collection[str] | None = None
     findings: list[Finding] = field(default_factory=list)
     refusals: list[RefusedGoal] = field(default_factory=list)
@@ -181,9 +164,9 @@ class Review:
     def judge_calls(self) -> None:
         done_at = self.done_at()
         for call in self.transcript.calls:
-            self._judge_call(call, after=done_at is not None and call.seq > done_at)
+            self.judge_call(call, after=done_at is not None and call.seq > done_at)
 
-    def _judge_call(self, call: SessionCall, *, after: bool) -> None:
+    def judge_call(self, call: SessionCall, *, after: bool) -> None:
         if call.action in BUILT_IN:
             # The runtime puts these questions itself, and they prove what their answers say.
             self.reading.calls.append(call)
@@ -212,15 +195,14 @@ class Review:
         unchecked = self._judge_checks(call, procedure)
         if call.ran:
             self._judge_truth(call, procedure, unchecked)
-            if procedure is not None and guarded and self.proves:
+            if procedure is not None and guarded:
                 self._judge_proof(call, procedure)
             self._judge_approval(call)
         elif call.awaited and guarded:
             self._leave(call, sentence("audit.effect-unanswered", action=call.action))
         # A call without its own prerequisites proves nothing for a later one.
         call.asked_for = not unchecked
-        inner = [] if unchecked else self._enforced_calls(call)
-        self.reading.calls.extend((*inner, call))
+        self.reading.calls.append(call)
 
     def _is_guarded(self, call: SessionCall) -> bool:
         action = self.handbook.actions.get(call.action)
@@ -246,7 +228,7 @@ class Review:
                 self.reading.calls.append(
                     SessionCall(
                         call.seq, CONFIRM, arguments, answered=call.seq, ok=True, value=value,
-                        message=number, added="heard",
+                        message=number, heard=True,
                     )
                 )  # fmt: skip
 
@@ -269,16 +251,6 @@ class Review:
                 return sentence("audit.input-missing", action=call.action, name=item.name)
         return ""
 
-    def _enforced_calls(self, call: SessionCall) -> list[SessionCall]:
-        """The verifiers that the tool ran by itself, as far as they are actions."""
-        calls: list[SessionCall] = []
-        for leaf in leaves(self.enforced.get(call.action, NOTHING)):
-            if leaf.predicate in self.handbook.actions:
-                values = leaf_values(leaf, call.arguments)
-                inner = SessionCall(call.seq, leaf.predicate, values, added="tool")
-                calls.extend((*self._enforced_calls(inner), inner))
-        return calls
-
     def _procedure(self, call: SessionCall) -> Procedure | None:
         """The procedure whose goal the call is. Of several, the one pursued, else one that
         nothing rules out, and of these the one that has most of its checks made."""
@@ -288,7 +260,7 @@ class Review:
 
         def fit(procedure: Procedure) -> tuple[bool, int]:
             values = self._values(call, procedure)
-            known = self.reading.known(call.seq, values)
+            known = self.reading.known(values)
             ruled_out = decided(self._requirement(call, procedure), known) is False
             return ruled_out, len(self._unchecked(call, procedure))
 
@@ -364,7 +336,7 @@ class Review:
         """Blame a call that the tool let through although its requirement was known to be false,
         or although no answer shows that it was true. ``unchecked`` leaves were blamed before."""
         tree, values = self._requirement(call, procedure), self._values(call, procedure)
-        known = self.reading.known(call.seq, values)
+        known = self.reading.known(values)
         if decided(tree, known) is False:
             false = [leaf for leaf in leaves(tree) if known(leaf) is (not leaf.wanted)]
             listed = ", ".join(dict.fromkeys(f"`{leaf.predicate}`" for leaf in false))
@@ -376,8 +348,7 @@ class Review:
             truth = known(leaf)
             if truth is not None or leaf in unchecked:
                 return leaf.wanted if truth is None else truth
-            unproven = leaf.wanted and self.reading.is_unproven(leaf, values)
-            return None if unproven or self.reading.is_unmade(leaf, values) else leaf.wanted
+            return None if self.reading.is_unproven(leaf, values) else leaf.wanted
 
         if decided(tree, shown) is True:
             return
@@ -484,12 +455,9 @@ class Review:
         hindered = missing or procedure.action in absent
         obstacle = sentence("audit.not-offered", action=procedure.action) if hindered else ""
         end = self.transcript.calls[-1].seq + 1 if self.transcript.calls else 0
-        grounds = Grounds(self.reading, self.transcript, procedure.requires, end, self.offered)
-        nothing, by_oracle = grounds.nothing_shown(), self.reading.oracle is not None
-        # An oracle knows the truth when a call was made; at the end none is made.
-        causes = [] if by_oracle else grounds.causes()
-        excused = not nothing if by_oracle else grounds.exist()
-        if self.own or by_oracle or causes or obstacle or not excused:
+        grounds = Grounds(self.reading, self.transcript, procedure.requires, self.offered)
+        nothing, causes, excused = grounds.nothing_shown(), grounds.causes(), grounds.exist()
+        if self.own or causes or obstacle or not excused:
             self.refusals.append(RefusedGoal(end, "p1", goal, "", tuple(causes), obstacle))
         else:
             # It may have been refused, claimed or forgotten: only its words say so.
@@ -542,8 +510,8 @@ def audit_untracked(
     *,
     goal: str | None,
     chain: Sequence[SealedEvent],
+    judge: Judge,
     session_id: str | None = None,
-    judge: Judge | None = None,
     head: Head | None = None,
     offered: Collection[str] | None = None,
 ) -> Report:
@@ -559,7 +527,6 @@ def audit_untracked(
         Reading(handbook, judge),
         transcript,
         _pursued(handbook, transcript, goal),
-        proves=judge is not None,
         own=True,
         ended_as=_ended_as(events),
         offered=offered,
