@@ -114,14 +114,8 @@ def _judge(run: AuditState, step: Step) -> None:
         domain_calls.judge_domain_call(run, step)
     elif event.kind == "domain_result":
         domain_calls.judge_domain_result(run, step)
-    elif event.kind == "assistant_said":
-        domain_calls.assistant_said(run, event)
-    elif event.kind == "user_said":
-        domain_calls.user_said(run, event)
-    elif event.kind == "decision":
-        domain_calls.decision(run, event)
-    elif event.kind == "note":
-        domain_calls.note(run, event)
+    elif event.kind in domain_calls.HEARD:
+        domain_calls.HEARD[event.kind](run, event)
     elif event.kind == "start":
         endings.judge_start(run)
     else:

@@ -7,7 +7,7 @@ for, or that the machine itself makes just before it lets a call through.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from sopilot.audit.call_reading import moment_of, values_at_the_act
 from sopilot.audit.endings import can_accept, remaining_checks
@@ -28,7 +28,7 @@ from sopilot.handbook.requirements import Path
 from sopilot.machine.evidence import fits_result
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate_process
 from sopilot.machine.replay import Step
-from sopilot.machine.state import NEVER, CallRecord
+from sopilot.machine.state import CallRecord
 from sopilot.machine.terms import value_of
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
@@ -66,12 +66,9 @@ def is_reread(
     step = step_of(process.program, process.frames[0]) if len(process.frames) == 1 else None
     if not isinstance(step, Act) or not step.goal:
         return False
-    argumentses = [
-        request.arguments for request in run.requests.values() if request.process == process.id
-    ]
-    for arguments in ({}, *argumentses):
-        values = process.root_values
-        values.update(values_at_the_act(process, step, arguments))
+    held = [item.arguments for item in run.requests.values() if item.process == process.id]
+    for arguments in ({}, *held):
+        values = {**process.root_values, **values_at_the_act(process, step, arguments)}
         if _is_asked_for(moment_of(run, process, values), call, values):
             return True
     return False
@@ -370,13 +367,15 @@ def judge_domain_result(run: AuditState, step: Step) -> None:
     call.value = event.payload.get("value")
     process = run.processes.get(call.process or "")
     if process is not None:
-        _judge_goal_call(run, process, call)
+        _judge_goal_call(run, process, call, step.after.processes[process.id].results[-1])
     if call.action in BUILT_IN and not _was_said(run, call.action, call.seq, event):
         # Nobody said it: the machine's questions are answered by the user's own message.
         call.ok = False
 
 
-def _judge_goal_call(run: AuditState, process: ProcessView, call: SessionCall) -> None:
+def _judge_goal_call(
+    run: AuditState, process: ProcessView, call: SessionCall, record: CallRecord
+) -> None:
     if call.ok:
         if call.action in process.program.goal_actions and process.goal_reached is None:
             process.goal_reached = call.answered
@@ -384,15 +383,8 @@ def _judge_goal_call(run: AuditState, process: ProcessView, call: SessionCall) -
     here = locate_process(run.replay.machine.programs, run.configuration, process.state)
     if here is None or not isinstance(here.step, Act) or not here.step.goal:
         return
-    if call.place == here.frame.place and fits_result(here, here.step, observed(call)):
+    if call.place == here.frame.place and fits_result(here, here.step, record):
         process.goal_failed = call.answered
-
-
-def observed(call: SessionCall) -> CallRecord:
-    """The call as the machine knows it, once it is answered."""
-    answered = NEVER if call.answered is None else call.answered
-    record = CallRecord(call.seq, "", call.action, call.arguments, call.process, call.opened)
-    return record._replace(seq=answered, ok=call.ok, value=call.value)
 
 
 def _was_said(run: AuditState, action: str, request: int, event: Event) -> bool:
@@ -493,3 +485,12 @@ def _held_back(run: AuditState, event: Event, action: str) -> None:
         process=process,
         severity=Severity.WARNING,
     )
+
+
+HEARD: Mapping[str, Callable[[AuditState, Event], None]] = {
+    "assistant_said": assistant_said,
+    "user_said": user_said,
+    "decision": decision,
+    "note": note,
+}
+"""Kinds of event that move nothing, and what the audit takes down of each."""

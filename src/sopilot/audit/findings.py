@@ -12,10 +12,6 @@ from sopilot.messages.diagnostic import Severity
 from sopilot.values.json import JSON
 
 
-def _nothing() -> dict[str, JSON]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Finding:
     """``sentence`` is the SOP's own sentence that is broken, as far as one is concerned.
@@ -31,7 +27,7 @@ class Finding:
     predicate: str | None = None
     sentence: str = ""
     severity: Severity = Severity.ERROR
-    details: Mapping[str, JSON] = field(default_factory=_nothing)
+    details: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
     def as_json(self) -> dict[str, JSON]:
         return {

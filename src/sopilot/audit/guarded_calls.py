@@ -60,10 +60,6 @@ def judge_guard(
         _judge_approval(run, event, call, guarded)
 
 
-def without_procedure(action: str) -> str:
-    return sentence("audit.no-procedure", action=action)
-
-
 def _asked_of_people(
     run: AuditState, call: SessionCall, process: ProcessView | None, guarded: Guarded
 ) -> bool | None:

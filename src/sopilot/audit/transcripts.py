@@ -6,7 +6,6 @@ the chain, the words of both sides and the ending.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from sopilot.audit.audit import judge_chain
 from sopilot.audit.call_reading import AGAINST
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
-from sopilot.audit.guarded_calls import needs_approval, without_procedure
+from sopilot.audit.guarded_calls import needs_approval
 from sopilot.audit.leaf_reading import GATE, NEWER, STALE, Unreadable
 from sopilot.audit.refusals import Grounds
 from sopilot.audit.report import ABANDONED, COMPLETED, REFUSED, Report, ScoreCard, not_judged
@@ -45,7 +44,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.trace.chain import Head, SealedEvent
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
-from sopilot.values.json import JSON, Judge, plain
+from sopilot.values.json import JSON, Judge, plain, same
 
 _PLAIN_NO = 4
 """Words of a no, at most: a longer message may say no to one thing and yes to another."""
@@ -191,7 +190,8 @@ class Review:
         self._hear_confirmation(call)
         procedure, guarded = self._procedure(call), self._is_guarded(call)
         if procedure is None and guarded:
-            self._find("guard-violated", call.seq, without_procedure(call.action))
+            why = sentence("audit.no-procedure", action=call.action)
+            self._find("guard-violated", call.seq, why)
         unchecked = self._judge_checks(call, procedure)
         if call.ran:
             self._judge_truth(call, procedure, unchecked)
@@ -284,18 +284,19 @@ class Review:
         values: dict[str, JSON] = {}
         for leaf in leaves(with_made(self.handbook, procedure, procedure.requires)):
             opening = self.handbook.predicates[leaf.predicate].established_by
+            if opening is None:
+                continue
             terms = dict(leaf.arguments)
-            for name, term in opening.arguments if opening is not None else ():
+            opened = [
+                item.arguments
+                for item in self.reading.calls
+                if item.action == opening.action and item.ok and item.asked_for
+            ]
+            for name, term in opening.arguments:
                 outer = terms.get(term.name) if isinstance(term, Name) else None
-                if opening is None or not isinstance(outer, Name):
-                    continue
-                used = {
-                    json.dumps(item.arguments.get(name), sort_keys=True)
-                    for item in self.reading.calls
-                    if item.action == opening.action and item.ok and item.asked_for
-                }
-                if len(used) == 1:
-                    values[outer.name] = json.loads(used.pop())
+                used = [arguments.get(name) for arguments in opened]
+                if isinstance(outer, Name) and used and all(same(used[0], it) for it in used):
+                    values[outer.name] = used[0]
         return {name: value for name, value in values.items() if value is not None}
 
     def _requirement(self, call: SessionCall, procedure: Procedure | None) -> Tree:
