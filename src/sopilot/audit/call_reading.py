@@ -209,8 +209,8 @@ class _Path:
         return replace(reading, holds=None, grade=AuditGrade.CLAIMED, lack=Lack(MODEL, why))
 
     def doubts(self, action: str) -> tuple[Doubt, ...]:
-        """What the process took as shown and the trace does not show; all that is not shown,
-        where that explains nothing."""
+        """The leaves that the process took as shown and the trace does not show; if there are
+        none, all that it does not show."""
         process = self.moment.process
         every: list[Doubt] = []
         relied: list[Doubt] = []

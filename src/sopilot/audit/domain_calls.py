@@ -369,7 +369,7 @@ def judge_domain_result(run: AuditState, step: Step) -> None:
     if process is not None:
         _judge_goal_call(run, process, call, step.after.processes[process.id].results[-1])
     if call.action in BUILT_IN and not _was_said(run, call.action, call.seq, event):
-        # Nobody said it: the machine's questions are answered by the user's own message.
+        # The machine's questions are answered by the user's own message, and this isn't one.
         call.ok = False
 
 

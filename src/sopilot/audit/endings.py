@@ -277,8 +277,8 @@ def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
 
 
 def _not_given(process: ProcessView, here: Position) -> list[str]:
-    """What the step needs and nobody knows, though the user was asked for it by name while the
-    process ran, and said nothing of it."""
+    """The values that the step lacks, that the user was asked for by name while the process ran,
+    and that no reply speaks of."""
     step = here.step
     if isinstance(step, Ask):
         terms: list[Argument] = [Unknown(name) for name in step.wants]

@@ -90,7 +90,7 @@ def needs_approval(
 
 
 OPERATOR = "operator"
-"""Who decides on an unproven call where the handbook names no role."""
+"""The role that decides on an unproven call where the handbook names none."""
 
 
 def decided_by_people(run: AuditState, event: Event, guarded: Guarded) -> bool:
@@ -99,8 +99,9 @@ def decided_by_people(run: AuditState, event: Event, guarded: Guarded) -> bool:
     decisions = run.decisions.get(call_id, [])
     if any(decision.payload.get("decision") in CLOSING for decision in decisions):
         return False
-    request = replace(guarded, roles=guarded.roles or (OPERATOR,), needed=max(guarded.needed, 1))
-    return _approvals(_standing(run, event, call_id, request, decisions), request) >= request.needed
+    guarded = replace(guarded, roles=guarded.roles or (OPERATOR,), needed=max(guarded.needed, 1))
+    standing = _standing(run, event, call_id, guarded, decisions)
+    return _approvals(standing, guarded) >= guarded.needed
 
 
 def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: Guarded) -> None:
@@ -142,14 +143,14 @@ def _standing(
     """The approvals that count for this call. An amendment voids the ones before it: they
     were for other arguments."""
     events: list[Event] = []
-    request = run.held.get(call_id)
+    held = run.held.get(call_id)
     for decision in decisions:
         word = decision.payload.get("decision")
         if word not in ("approve", "amend") or not decision.payload.get("by"):
             continue
         if decision.payload.get("role") not in guarded.roles:
             continue
-        since = decision.at if request is None else request
+        since = decision.at if held is None else held
         if guarded.expires_seconds is not None and event.at - since > guarded.expires_seconds:
             continue
         events = [decision] if word == "amend" else [*events, decision]
@@ -352,10 +353,10 @@ def _compare_licence(
         return
     if reading.doubts:
         return
-    message = recorded.get("leaves")
+    leaves = recorded.get("leaves")
     named = {
         _spelled(item)
-        for item in (message if isinstance(message, list | tuple) else ())
+        for item in (leaves if isinstance(leaves, list | tuple) else ())
         if isinstance(item, Mapping) and item.get("holds") is not None
     }
     shown = {

@@ -60,7 +60,7 @@ class Moment:
     process: ProcessView
     known: Mapping[str, JSON]
     clock: str = ""
-    """What the clock showed when it was noted last."""
+    """The clock's last reading."""
     principals: tuple[FunctionLayout, ...] = ()
     """The gates that are open for one customer at a time."""
     connected: Mapping[str, int] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Moment:
         return newest_answer(self.calls, action, arguments)
 
     def evidence(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafEvidence:
-        """What there is by then for a rule or gate."""
+        """The evidence for a rule or gate by then."""
         kind = GateEvidence if layout.function.kind is Kind.GATE else LeafEvidence
         return kind(self, layout, values)
 
@@ -146,7 +146,8 @@ FURTHEST = (NOTHING, OTHER, VALUE, PART, NEWER, STALE, VERDICT)
 
 
 class LeafEvidence:
-    """The evidence for a rule, for given values, at a moment."""
+    """The evidence for a rule, for given values, at a moment: ``answers`` has P1 to P5, ``verdict``
+    P6 and P7."""
 
     def __init__(self, moment: Moment, layout: FunctionLayout, values: Mapping[str, JSON]) -> None:
         self.moment = moment
@@ -447,7 +448,7 @@ class LeafEvidence:
     # --- what an approval without the proof is for (P14) ----------------------------------
 
     def last_answers(self) -> list[JSON]:
-        """What the calls were answered last, as far as the recipes can be followed."""
+        """The last answers to the calls, as far as the recipes can be followed."""
         result: list[JSON] = []
         for recipe in self.layout.recipes:
             named: dict[str, JSON] = {}
@@ -749,7 +750,7 @@ def _kind(value: JSON) -> type:
 
 
 def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
-    """What the answers have there, or ``MISSING``."""
+    """The value at a path into the answers, or ``MISSING``."""
     value: JSON | Missing = answers.get(path.root, MISSING)
     for step in path.steps:
         if isinstance(step, str):

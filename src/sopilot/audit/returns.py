@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from sopilot.audit.call_reading import moment_of
@@ -44,14 +45,14 @@ from sopilot.trace.events import Event
 from sopilot.values.json import JSON
 
 _BESIDE = ("evidence-wrong-call", "evidence-wrong-arguments")
-"""What is about something else, and says nothing wrong where the right evidence is there too."""
+"""Evidence about something else: harmless where the right evidence is there too."""
 
 
 _LONGEST_NUMBER = 12
 """Digits of a citation by number."""
 
 
-@dataclass(slots=True)
+@dataclass
 class ReturnReview:
     """One return of a rule or gate, before the frame is closed."""
 
@@ -95,23 +96,16 @@ class ReturnReview:
         )
 
     def judge(self) -> None:
-        seqs = set(self.cited.evidence)
-        frame, every = self.here.frame, self.here.process.results
-        # What the frame gathered was at hand, whatever form the citation has.
-        at_hand = seqs.union(frame.borrowed, (r.seq for r in every if r.opened == frame.opened))
-        admitted = [r for r in every if r.seq in at_hand and admissible(self.here, r)]
-        # A gate may stay shut on the user's word alone; asking is one of its steps.
-        spoke = frame.opened in self.process.spoken_in
-        message = self.function.kind is Kind.GATE and not self.holds and spoke
-        message = message or self._shut_as_wanted()
+        admitted = self._admitted()
+        excused = self._stays_shut()
         needs = bool(self.here.layout.recipes)
         complete = covered(self.here, admitted)
         failed = any(not r.ok for r in admitted)
         telling = [r for r in admitted if r.ok or isinstance(r.value, bool)]
-        self._judge_citations(shown=complete or failed or message or not needs)
+        self._judge_citations(shown=complete or failed or excused or not needs)
         if self.holds is None:
             needs = False  # undecided claims nothing, so nothing has to show it
-        if needs and not admitted and not self.has_finding and not message:
+        if needs and not admitted and not self.has_finding and not excused:
             self.find(
                 "return-without-evidence",
                 sentence("audit.no-evidence", predicate=self.predicate, verdict=_word(self.holds)),
@@ -133,7 +127,7 @@ class ReturnReview:
                 Severity.WARNING,
                 evidence=[r.seq for r in admitted],
             )
-        reply, undecided = self._machine_verdict(admitted, telling)
+        judged, undecided = self._machine_verdict(admitted, telling)
         if undecided and self.holds:
             self.find(
                 "unproven-verdict",
@@ -141,24 +135,21 @@ class ReturnReview:
                 evidence=[r.seq for r in telling],
                 verdict=self.function.verdict or "",
             )
-        if reply is not None and self.holds is not None and reply != self.holds:
+        if judged is not None and self.holds is not None and judged != self.holds:
             self.find(
                 "evidence-contradicts-verdict",
                 sentence(
                     "audit.evidence-says",
                     predicate=self.predicate,
                     verdict=_word(self.holds),
-                    other=_word(reply),
+                    other=_word(judged),
                 ),
                 evidence=[r.seq for r in admitted],
                 verdict=self.function.verdict or "",
             )
-        self._note(needs=needs)
-
-    def _note(self, *, needs: bool) -> None:
-        grade = self._grade()
-        if self.holds is not None and not grade:
+        if self.holds is not None and not self.grade:
             needs = False  # not judged, so neither covered nor uncovered
+        proven = (AuditGrade.PROVEN, AuditGrade.STATED, AuditGrade.ATTESTED)
         self.run.checks.append(
             CheckMade(
                 self.event.seq,
@@ -169,23 +160,39 @@ class ReturnReview:
                 self.holds,
                 self.cited.evidence,
                 needs,
-                not needs or grade in (AuditGrade.PROVEN, AuditGrade.STATED, AuditGrade.ATTESTED),
-                grade,
+                not needs or self.grade in proven,
+                self.grade,
                 self.wanted,
             )
         )
 
-    def _shut_as_wanted(self) -> bool:
-        """A gate that must be shut is not opened to find that out: the session shows it, as it
-        shows what was done."""
-        gate = self.function.kind is Kind.GATE
-        if self.function.is_fact:
-            return self._grade() == AuditGrade.PROVEN
-        shut_as_wanted = gate and self.holds is False and not self.wanted
-        return shut_as_wanted and self._grade() == AuditGrade.PROVEN
+    def _admitted(self) -> list[CallRecord]:
+        """The results that count here: the cited ones, and all that the frame gathered, whatever
+        form the citation has."""
+        frame = self.here.frame
+        at_hand = {*self.cited.evidence, *frame.borrowed}
+        return [
+            result
+            for result in self.here.process.results
+            if (result.seq in at_hand or result.opened == frame.opened)
+            and admissible(self.here, result)
+        ]
 
-    def _grade(self) -> str:
-        """By the trace alone; none where a value that it needs is withheld."""
+    def _stays_shut(self) -> bool:
+        """Whether a gate needs no call here. It may stay shut on the user's word alone, because
+        asking is one of its steps. A gate that must be shut is not opened to find that out: the
+        session shows it, as it shows what was done."""
+        if self.function.kind is not Kind.GATE:
+            return False
+        if not self.holds and self.here.frame.opened in self.process.spoken_in:
+            return True
+        shown = self.function.is_fact or (self.holds is False and not self.wanted)
+        return shown and self.grade == AuditGrade.PROVEN
+
+    @cached_property
+    def grade(self) -> str:
+        """The verdict's proof level by the trace alone; empty where a value that it needs is
+        withheld."""
         if self.holds is None:
             return ""
         recorded, result = self.event.payload.get("grade"), self.event.payload.get("arguments")
@@ -269,13 +276,14 @@ class ReturnReview:
     def _told_by(self, telling: Sequence[CallRecord]) -> bool:
         """Whether the calls that answered suffice; a gate opens by one success."""
         if self.function.kind is Kind.GATE and self.function.verdict is None:
-            return True  # its action's success is what the machine verdict goes by
+            return True
         return covered(self.here, telling)
 
     def _machine_verdict(
         self, admitted: Sequence[CallRecord], telling: Sequence[CallRecord]
     ) -> tuple[bool | None, bool]:
-        """What the evidence says where a machine can tell, and whether it ought to and cannot."""
+        """The machine's verdict on the evidence, and whether it can't give one although all the
+        evidence is there."""
         function = self.function
         if function.verdict is not None:
             return self._judged(telling)
@@ -295,11 +303,11 @@ class ReturnReview:
             return None, False  # part of a recipe's results is a finding of its own
         moment = moment_of(self.run, self.process, self.here.process.known)
         try:
-            reply = moment.evidence(layout, values).verdict(RecipeAnswers(*answers, ()))
+            judged = moment.evidence(layout, values).verdict(RecipeAnswers(*answers, ()))
         except Unreadable:
             return None, False
         complete = not layout.recipes or covered(self.here, telling)
-        return reply, reply is None and complete
+        return judged, judged is None and complete
 
 
 def _word(holds: bool | None) -> str:
@@ -346,8 +354,8 @@ def judge_reuse(run: AuditState, step: Step, process: ProcessView, here: Positio
         return
     bound = step.after.processes[process.id].frames[-1].slots[check.slot]
     layout = here.program.functions[check.function]
-    message = any(item.producer == bound.producer for item in process.unmet)
-    if layout.soft and bound.holds != check.wanted and not message:
+    known_already = any(item.producer == bound.producer for item in process.unmet)
+    if layout.soft and bound.holds != check.wanted and not known_already:
         known = {**here.process.known, **here.frame.locals}
         values = passed_values(check.arguments, known, known)
         process.unmet.append(_unmet(here, layout.function, check, values, bound))

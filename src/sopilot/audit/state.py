@@ -89,8 +89,7 @@ class ProcessView:
     """The latest failure of the goal action where the program asks for it."""
     claimed: int | None = None
     unanswered: list[tuple[str | None, str]] = field(default_factory=list)
-    """What the user was asked while it ran, ``None`` where that is withheld, and what the user
-    said to that."""
+    """The messages to the user while it ran, ``None`` where withheld, each with the reply."""
     set_aside: bool = False
     given_up: bool = False
     """The user or the runtime ended it."""
@@ -104,7 +103,7 @@ class ProcessView:
 
     @property
     def root_values(self) -> dict[str, JSON]:
-        """What the process knows, the values of its root frame first."""
+        """The known values; those of the root frame take precedence."""
         return {**self.state.known, **self.state.frames[0].locals}
 
 
@@ -167,7 +166,7 @@ def actual_sentence(
     *,
     holds: bool | None,
 ) -> str:
-    """What came out, as a sentence of its own: never the required one with a "not" before it."""
+    """The outcome as a sentence of its own: never the required one with a "not" before it."""
     if holds is None:
         return "it could not be told"
     if function.predicate is None or not function.says:
@@ -377,7 +376,7 @@ class AuditState:
     replay: Replay
     judge: Judge | None = None
     clock: str = ""
-    """What the clock showed when the runtime looked at it last."""
+    """The clock's last reading."""
     unled: bool = False
     """The session was opened under a guard view: its agent follows no protocol."""
     processes: dict[str, ProcessView] = field(default_factory=dict)
@@ -417,7 +416,7 @@ class AuditState:
     """Look-ups since a process reached its goal and ended, until another one starts."""
     refusals: list[RefusedGoal] = field(default_factory=list)
     last_words: str | None = ""
-    """What the user was told last."""
+    """The last message to the user, in lower case; ``None`` where it is withheld."""
     configuration: Configuration = field(init=False)
     """Before the event that is judged."""
     principals: tuple[FunctionLayout, ...] = field(init=False)

@@ -55,7 +55,7 @@ class GivenResult:
 
 
 def calls_and_results(message: object, number: int) -> Iterator[AskedCall | GivenResult]:
-    """What a message holds, in its order."""
+    """The calls and results of a message, in its order."""
     if not isinstance(message, Mapping):
         raise unreadable(number, "a message must be an object")
     kind = message.get("type")
@@ -96,7 +96,7 @@ def text_of(content: object) -> object:
 
 
 def spoken_text(content: object) -> str | None:
-    """What a person or an agent says in a message, beside pictures, results and thoughts."""
+    """The words of a message, beside pictures, results and thoughts."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list | tuple) else ()

@@ -103,7 +103,7 @@ def leaves_behind(handbook: Handbook, tree: Tree) -> tuple[Leaf, ...]:
 
 
 def required_by(handbook: Handbook, action: str) -> Tree:
-    """What a call needs; the runtime's own questions need nothing."""
+    """The requirement of a call; the runtime's own questions need nothing."""
     known = handbook.actions.get(action)
     return NOTHING if known is None else known.requires
 
@@ -313,8 +313,8 @@ class Reading:
             return None
 
     def doubts(self, call: SessionCall, goal: str, values: Mapping[str, JSON]) -> tuple[Doubt, ...]:
-        """What the calls so far don't prove of ``goal`` for the arguments of ``call``, changes
-        included."""
+        """The leaves of ``goal`` that the calls so far don't prove for the arguments of ``call``,
+        changes included."""
         program = self.run.programs[goal]
         acts = (step for step in program.entry.function.steps if isinstance(step, Act))
         step = next((act for act in acts if act.goal), None)
