@@ -26,9 +26,10 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "audit"))
 
 from test_labelled_traces import disagreement  # noqa: E402
-from trace_forgeries import CLASSES, labelled_trace, wanted_class  # noqa: E402
+from trace_executions import wanted_of  # noqa: E402
+from trace_forgeries import CLASSES, labelled_trace  # noqa: E402
 from trace_programs import random_world  # noqa: E402
-from value_traces import VALUE_CLASSES, value_trace, wanted_value_class  # noqa: E402
+from value_traces import VALUE_CLASSES, value_trace  # noqa: E402
 
 from sopilot.handbook.expressions import judge as cel_judge  # noqa: E402
 
@@ -61,10 +62,10 @@ def shard(seed: int) -> Tally:
         if place % TRACES_PER_WORLD == 0:
             world = random_world(rng)
         if number % 2:
-            of_values, trace = value_trace(rng, wanted_value_class(place))
+            of_values, trace = value_trace(rng, wanted_of(VALUE_CLASSES, place))
             problem = disagreement(of_values, trace, cel_judge)
         else:
-            trace = labelled_trace(world, rng.randrange(2**40), wanted_class(place))
+            trace = labelled_trace(world, rng.randrange(2**40), wanted_of(CLASSES, place))
             problem = disagreement(world, trace)
         tally.labels[trace.label or "clean"] += 1
         tally.events += len(trace.events)

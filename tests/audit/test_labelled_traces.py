@@ -6,10 +6,10 @@ import random
 from collections import Counter
 
 import pytest
-from trace_executions import SESSION, Labelled
-from trace_forgeries import CLASSES, FORGERIES, labelled_trace, wanted_class
+from trace_executions import SESSION, Labelled, wanted_of
+from trace_forgeries import CLASSES, FORGERIES, labelled_trace
 from trace_programs import World, judge, random_world
-from value_traces import TACTICS, VALUE_CLASSES, value_trace, wanted_value_class
+from value_traces import TACTICS, VALUE_CLASSES, value_trace
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import TITLES
@@ -60,7 +60,7 @@ def test_labelled_traces() -> None:
     for number in range(TRACES):
         if number % (TRACES // WORLDS) == 0:
             world = random_world(rng)
-        trace = labelled_trace(world, rng.randrange(2**40), wanted_class(number))
+        trace = labelled_trace(world, rng.randrange(2**40), wanted_of(CLASSES, number))
         seen[trace.label] += 1
         problem = disagreement(world, trace)
         assert problem is None, f"trace {number}: {problem}"
@@ -72,7 +72,7 @@ def test_labelled_traces_of_values() -> None:
     seen: Counter[str | None] = Counter()
     held = 0
     for number in range(VALUE_TRACES):
-        wanted = wanted_value_class(number)
+        wanted = wanted_of(VALUE_CLASSES, number)
         world, trace = value_trace(rng, wanted)
         assert trace.label == wanted, f"trace {number}: no chance for {wanted}"
         seen[trace.label] += 1

@@ -70,6 +70,11 @@ class Labelled:
 Violation = Callable[["Execution", Position], bool]
 
 
+def wanted_of(classes: Sequence[str], number: int) -> str | None:
+    """Every fourth trace is to be clean, the others take the classes in turn."""
+    return None if number % 4 == 0 else classes[(number - number // 4 - 1) % len(classes)]
+
+
 @dataclass
 class Execution:
     """A run in the making. ``wanted`` is injected at the first chance after ``patience``:
@@ -167,6 +172,10 @@ class Execution:
         self.implied = frozenset(implied)
         return self.do(operation)
 
+    def new_id(self) -> str:
+        self.calls += 1
+        return f"c{self.calls}"
+
     def truth(self, predicate: str, value: Any) -> bool:
         key = (predicate, str(value))
         if key not in self.truths:
@@ -174,10 +183,24 @@ class Execution:
         return self.truths[key]
 
     def domain(self, action: str, arguments: dict[str, Any], ok: bool = True) -> None:
-        self.calls += 1
-        call_id = f"c{self.calls}"
+        self.answered(action, arguments, self.observation(arguments) if ok else "error", ok=ok)
+
+    def answered(
+        self, action: str, arguments: dict[str, Any], value: Any, *, ok: bool = True
+    ) -> int:
+        """A call with its answer; the answer's event."""
+        call_id = self.new_id()
         self.do(DomainCall(call_id, action, arguments))
-        self.do(DomainResult(call_id, ok, self.observation(arguments) if ok else "error"))
+        seq = self.configuration.next_seq
+        self.do(DomainResult(call_id, ok, value))
+        return seq
+
+    def inject_call(
+        self, label: str, action: str, arguments: dict[str, Any], *implied: str, ok: bool = True
+    ) -> None:
+        call_id = self.new_id()
+        self.inject(label, DomainCall(call_id, action, arguments), *implied)
+        self.do(DomainResult(call_id, ok, {}))
 
     def observation(self, arguments: dict[str, Any]) -> dict[str, bool]:
         subject = arguments.get("v")
@@ -186,8 +209,7 @@ class Execution:
     def goal_call(self, here: Position, arguments: dict[str, Any], *, approve: bool = True) -> str:
         """Approves what must be approved, then makes the call; its id."""
         goal = here.process.goal
-        self.calls += 1
-        call_id = f"c{self.calls}"
+        call_id = self.new_id()
         if approve:
             for guarded in here.source.guarded:
                 if guarded.action == goal and guarded.needed:
@@ -374,8 +396,7 @@ class Execution:
         self.do(DomainResult(call_id, True, {"done": True}))
 
     def hold(self, guarded: Guarded, arguments: dict[str, Any], missing: str) -> str:
-        self.calls += 1
-        call_id = f"c{self.calls}"
+        call_id = self.new_id()
         details = {
             "call_id": call_id,
             "action": guarded.action,

@@ -11,7 +11,7 @@ from trace_executions import SESSION, Execution, Labelled, Violation
 from trace_programs import EXTRA, World
 
 from sopilot.trace.chain import SealedEvent, genesis, seal_all
-from sopilot.trace.events import DomainCall, DomainResult, Event
+from sopilot.trace.events import Event
 
 
 def _idle_call(run: Execution) -> None:
@@ -23,10 +23,8 @@ def _idle_call(run: Execution) -> None:
     reached = any(r.ok and r.action == last.goal for r in last.results)
     if reached != (run.wanted == "calls-after-goal"):
         return
-    run.calls += 1
     assert run.wanted is not None
-    run.inject(run.wanted, DomainCall(f"c{run.calls}", EXTRA, {"v": 1}))
-    run.do(DomainResult(f"c{run.calls}", True, {}))
+    run.inject_call(run.wanted, EXTRA, {"v": 1})
 
 
 def edited(event: Event, **changes: Any) -> Event:
@@ -141,11 +139,6 @@ FORGERIES: dict[str, Callable[[Execution], Labelled | None]] = {
     "tampering": _tampered,
 }
 CLASSES = (*VIOLATIONS, *FORGERIES)
-
-
-def wanted_class(number: int) -> str | None:
-    """Every fourth trace is to be clean, the others take the classes in turn."""
-    return None if number % 4 == 0 else CLASSES[(number - number // 4 - 1) % len(CLASSES)]
 
 
 def labelled_trace(world: World, seed: int, wanted: str | None) -> Labelled:

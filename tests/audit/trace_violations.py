@@ -9,7 +9,16 @@ from trace_executions import Execution
 from trace_programs import EXTRA
 
 from sopilot.machine.layout import Position
-from sopilot.program.model import Act, Branch, Check, CompleteStep, FailStep, Kind, ReturnStep
+from sopilot.program.model import (
+    Act,
+    Branch,
+    Check,
+    CompleteStep,
+    FailStep,
+    Guarded,
+    Kind,
+    ReturnStep,
+)
 from sopilot.trace.events import (
     Complete,
     Decision,
@@ -89,15 +98,13 @@ def unproven(run: Execution, here: Position) -> bool:
     broken = run.rng.randrange(len(calls))
     garbled = function.verdict is not None and run.rng.random() < 0.6
     for number, act in enumerate(calls):
-        run.calls += 1
-        run.do(DomainCall(f"c{run.calls}", act.action, arguments))
         if garbled:
             answer: Any = run.rng.choice((None, "it looks fine to me", {"nothing": 1}, []))
-            run.do(DomainResult(f"c{run.calls}", True, answer))
+            run.answered(act.action, arguments, answer)
         else:
             ok = number != broken
             told = run.observation(arguments) if ok else "timeout"
-            run.do(DomainResult(f"c{run.calls}", ok, told))
+            run.answered(act.action, arguments, told, ok=ok)
     implied = () if garbled or len(calls) == 1 else ("evidence-contradicts-verdict",)
     run.inject("unproven-verdict", Return(True), *implied)
     return True
@@ -116,31 +123,27 @@ def contradiction(run: Execution, here: Position) -> bool:
 
 
 def unresolved(run: Execution, here: Position) -> bool:
-    if not isinstance(here.step, ReturnStep) or not _in_rule(here, fresh=False):
-        return False
-    cited = run.rng.choice(("#99999", "no_such_action"))
+    return _cite_beside(run, here, "evidence-unresolved", ["#99999", "no_such_action"])
+
+
+def _cite_beside(run: Execution, here: Position, label: str, others: list[str]) -> bool:
+    """Return with the right evidence, and with one of these citations before it."""
     own = [f"#{r.seq}" for r in here.process.results if r.opened == here.frame.opened and r.ok]
-    if not own:
+    at_return = isinstance(here.step, ReturnStep) and _in_rule(here, fresh=False)
+    if not at_return or not own or not others:
         return False
-    run.inject("evidence-unresolved", Return(run.verdict(here), (cited, *own)))
+    run.inject(label, Return(run.verdict(here), (run.rng.choice(others), *own)))
     return True
 
 
 def outside(run: Execution, here: Position) -> bool:
-    if not isinstance(here.step, ReturnStep) or not _in_rule(here, fresh=False):
-        return False
     others = [
-        r
+        f"#{result.seq}"
         for process in run.configuration.processes.values()
         if process.id != here.process.id
-        for r in process.results
+        for result in process.results
     ]
-    own = [f"#{r.seq}" for r in here.process.results if r.opened == here.frame.opened and r.ok]
-    if not others or not own:
-        return False
-    cited = f"#{run.rng.choice(others).seq}"
-    run.inject("evidence-outside-interval", Return(run.verdict(here), (cited, *own)))
-    return True
+    return _cite_beside(run, here, "evidence-outside-interval", others)
 
 
 def _earlier(run: Execution, here: Position) -> list[Any]:
@@ -165,16 +168,9 @@ def stale(run: Execution, here: Position) -> bool:
 
 
 def wrong_call(run: Execution, here: Position) -> bool:
-    if not isinstance(here.step, ReturnStep) or not _in_rule(here, fresh=False):
-        return False
-    asked = {act.action for act in here.layout.recipe_acts}
-    others = [r for r in _earlier(run, here) if r.action not in asked]
-    own = [f"#{r.seq}" for r in here.process.results if r.opened == here.frame.opened and r.ok]
-    if not others or not own:
-        return False
-    cited = f"#{run.rng.choice(others).seq}"
-    run.inject("evidence-wrong-call", Return(run.verdict(here), (cited, *own)))
-    return True
+    verifiers = {act.action for act in here.layout.recipe_acts}
+    others = [f"#{r.seq}" for r in _earlier(run, here) if r.action not in verifiers]
+    return _cite_beside(run, here, "evidence-wrong-call", others)
 
 
 def wrong_arguments(run: Execution, here: Position) -> bool:
@@ -202,9 +198,7 @@ def unlicensed(run: Execution, here: Position) -> bool:
             arguments: dict[str, Any] = {"v": "somebody else"}
             if here.layout.function.kind is Kind.GATE:
                 arguments["secret"] = "42"
-            run.calls += 1
-            run.inject("unlicensed-call", DomainCall(f"c{run.calls}", act.action, arguments))
-            run.do(DomainResult(f"c{run.calls}", True, {}))
+            run.inject_call("unlicensed-call", act.action, arguments)
             return True
     elif isinstance(here.step, Act) and here.step.goal and run.rng.random() < 0.5:
         arguments = {**run.goal_arguments(here), "x": "somebody else"}
@@ -213,9 +207,7 @@ def unlicensed(run: Execution, here: Position) -> bool:
         run.inject("unlicensed-call", replace(made, licence=None), *GUARD, *PROOF)
         run.do(DomainResult(call_id, False, {}))
         return True
-    run.calls += 1
-    run.inject("unlicensed-call", DomainCall(f"c{run.calls}", EXTRA, {"v": 1}))
-    run.do(DomainResult(f"c{run.calls}", run.rng.random() < 0.8, {}))
+    run.inject_call("unlicensed-call", EXTRA, {"v": 1}, ok=run.rng.random() < 0.8)
     return True
 
 
@@ -246,11 +238,9 @@ def skipped(run: Execution, here: Position) -> bool:
 def after_goal(run: Execution, here: Position) -> bool:
     if not isinstance(here.step, CompleteStep):
         return False
-    run.calls += 1
     action = run.rng.choice((EXTRA, here.process.goal))
     arguments = {"v": 1} if action == EXTRA else run.goal_arguments(here)
-    run.inject("calls-after-goal", DomainCall(f"c{run.calls}", action, arguments), *GUARD)
-    run.do(DomainResult(f"c{run.calls}", True, {}))
+    run.inject_call("calls-after-goal", action, arguments, *GUARD)
     return True
 
 
@@ -318,12 +308,8 @@ def unknown(run: Execution, here: Position) -> bool:
         return False
     if here.layout.function.kind is Kind.GATE:
         return False
-    run.calls += 1
-    call = DomainCall(
-        f"c{run.calls}",
-        here.layout.recipe_acts[0].action,
-        {"v": here.frame.locals.get("v", 1)},
-    )
+    action = here.layout.recipe_acts[0].action
+    call = DomainCall(run.new_id(), action, {"v": here.frame.locals.get("v", 1)})
     if run.rng.random() < 0.5:
         run.inject("unknown-outcome", call, "goal-without-completion")
     else:
@@ -346,13 +332,8 @@ def guard(run: Execution, here: Position) -> bool:
 
 
 def approval(run: Execution, here: Position) -> bool:
-    if not (isinstance(here.step, Act) and here.step.goal):
-        return False
-    guarded = next((g for g in here.source.guarded if g.action == here.step.action), None)
-    if guarded is None or not guarded.needed:
-        return False
-    arguments = run.goal_arguments(here)
-    if not _is_proven(run, arguments):
+    guarded, arguments = _needs_approval(run, here), run.goal_arguments(here)
+    if guarded is None:
         return False
     roll = run.rng.random()
     call_id = run.goal_call(here, arguments, approve=roll < 0.4)
@@ -362,31 +343,32 @@ def approval(run: Execution, here: Position) -> bool:
         run.clock += 10_000.0
     elif roll < 0.6:
         run.do(Decision("approve", call_id, "person 1", "passer-by"))
-    run.inject("approval-missing", DomainCall(call_id, here.step.action, arguments))
+    run.inject("approval-missing", DomainCall(call_id, guarded.action, arguments))
     run.do(DomainResult(call_id, True, {}))
     return True
 
 
-def _is_proven(run: Execution, arguments: dict[str, Any]) -> bool:
-    licence = run.guard(arguments)
-    return licence is not None and not licence.missing
+def _needs_approval(run: Execution, here: Position) -> Guarded | None:
+    """The goal's action, where its call is proven and only people are missing."""
+    if not (isinstance(here.step, Act) and here.step.goal):
+        return None
+    guarded = next((g for g in here.source.guarded if g.action == here.step.action), None)
+    if guarded is None or not guarded.needed:
+        return None
+    licence = run.guard(run.goal_arguments(here))
+    return guarded if licence is not None and not licence.missing else None
 
 
 def amended(run: Execution, here: Position) -> bool:
-    if not (isinstance(here.step, Act) and here.step.goal):
-        return False
-    guarded = next((g for g in here.source.guarded if g.action == here.step.action), None)
-    if guarded is None or not guarded.needed:
-        return False
-    arguments = run.goal_arguments(here)
-    if not _is_proven(run, arguments):
+    guarded, arguments = _needs_approval(run, here), run.goal_arguments(here)
+    if guarded is None:
         return False
     call_id = run.goal_call(here, arguments)
     other = {**arguments, "note": "only half of it"}
     run.do(Decision("amend", call_id, "person 0", guarded.roles[0], other))
     run.inject(
         "approval-exceeded",
-        DomainCall(call_id, here.step.action, arguments),
+        DomainCall(call_id, guarded.action, arguments),
         "approval-missing",
     )
     run.do(DomainResult(call_id, True, {}))

@@ -17,7 +17,6 @@ from sopilot.program.model import Act, Ask, Branch, Check, CompleteStep, Kind, R
 from sopilot.trace.events import (
     Call,
     Complete,
-    DomainCall,
     DomainResult,
     Return,
     SelectBranch,
@@ -93,14 +92,9 @@ class ValueRun(Execution):
         return {"ok": self.world.truths.get(predicate, True), "limit": LIMIT}
 
     def tell(self, action: str, arguments: dict[str, Any], ok: bool = True) -> int:
-        """A call with its answer; the answer's event."""
-        self.calls += 1
-        call_id = f"c{self.calls}"
-        self.do(DomainCall(call_id, action, arguments))
-        seq = self.configuration.next_seq
-        told = self.answer(action, arguments) if ok else {"error": "timeout"}
-        self.do(DomainResult(call_id, ok, told))
-        return seq
+        """A call with the answer that the world has for it; the answer's event."""
+        value = self.answer(action, arguments) if ok else {"error": "timeout"}
+        return self.answered(action, arguments, value, ok=ok)
 
     def asked(self, here: Position, number: int = 0) -> Iterator[tuple[str, dict[str, Any]]]:
         """The calls of a recipe in the order in which it is written."""

@@ -108,8 +108,7 @@ def strangers_gate(run: ValueRun, here: Position) -> None:
 
 
 def wander(run: ValueRun, here: Position) -> None:
-    run.calls += 1
-    call_id = f"c{run.calls}"
+    call_id = run.new_id()
     run.do(DomainCall(call_id, WANDER, {"user": USER}))
     roll = run.rng.random()
     if roll < 0.4:
@@ -133,9 +132,8 @@ def reads(run: ValueRun, here: Position) -> list[tuple[str, dict[str, Any]]]:
 
 
 def await_again(run: ValueRun, here: Position) -> None:
-    run.calls += 1
     action, arguments = run.rng.choice(reads(run, here))
-    run.do(DomainCall(f"c{run.calls}", action, arguments))
+    run.do(DomainCall(run.new_id(), action, arguments))
 
 
 def fail_again(run: ValueRun, here: Position) -> None:
@@ -162,8 +160,7 @@ def log_out(run: ValueRun, here: Position) -> None:
 
 
 def logging_out(run: ValueRun, here: Position) -> None:
-    run.calls += 1
-    run.do(DomainCall(f"c{run.calls}", f"logout_{run.world.target}", {"user": USER}))
+    run.do(DomainCall(run.new_id(), f"logout_{run.world.target}", {"user": USER}))
 
 
 def amend(run: ValueRun, here: Position) -> None:
@@ -177,8 +174,8 @@ def amend(run: ValueRun, here: Position) -> None:
     run.stopped = True
 
 
-def another_doubt(run: ValueRun, here: Position) -> None:
-    """Approved while the newest answer had failed; made once something has changed as well."""
+def _approved_in_doubt(run: ValueRun, here: Position) -> tuple[str, dict[str, Any]]:
+    """People approve the payment while the newest answer has failed; its id and arguments."""
     fail_again(run, here)
     arguments = {"user": USER, "amount": AMOUNT}
     (guarded,) = here.source.guarded
@@ -186,22 +183,20 @@ def another_doubt(run: ValueRun, here: Position) -> None:
     assert licence is not None
     call_id = run.hold(guarded, arguments, licence.missing)
     run.approve(guarded, call_id)
+    return call_id, arguments
+
+
+def another_doubt(run: ValueRun, here: Position) -> None:
+    """Approved for one doubt; made once something has changed as well."""
+    call_id, arguments = _approved_in_doubt(run, here)
     read_again(run, here)
-    run.calls += 1
-    run.do(DomainCall(f"c{run.calls}", WANDER, {"user": USER}))
-    run.do(DomainResult(f"c{run.calls}", True, {}))
+    run.answered(WANDER, {"user": USER}, {})
     run.made(here, call_id, arguments)
 
 
 def decided(run: ValueRun, here: Position) -> None:
     """People know what is not proven, and let exactly that through."""
-    fail_again(run, here)
-    arguments = {"user": USER, "amount": AMOUNT}
-    (guarded,) = here.source.guarded
-    licence = run.guard(arguments)
-    assert licence is not None
-    call_id = run.hold(guarded, arguments, licence.missing)
-    run.approve(guarded, call_id)
+    call_id, arguments = _approved_in_doubt(run, here)
     run.made(here, call_id, arguments, decided=True)
 
 
@@ -327,12 +322,6 @@ HARMLESS = (
 """What must not be found fault with."""
 VALUE_CLASSES = (*TACTICS,)
 assert set(PROOF) <= {one.code for some in TACTICS.values() for one in some}
-
-
-def wanted_value_class(number: int) -> str | None:
-    """Every fourth trace is to be clean, the others take the labels in turn."""
-    place = number - number // 4 - 1
-    return None if number % 4 == 0 else VALUE_CLASSES[place % len(VALUE_CLASSES)]
 
 
 def value_trace(rng: random.Random, label: str | None) -> tuple[ValueWorld, Labelled]:

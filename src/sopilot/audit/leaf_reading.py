@@ -734,11 +734,11 @@ def _successes(
 def _last_answered(successes: Iterable[SessionCall]) -> list[SessionCall]:
     """Of the successes of one call the one that was answered last counts, from when it was asked
     for."""
-    kept: list[SessionCall] = []
+    latest: list[SessionCall] = []
     for success in sorted(successes, key=SessionCall.done_by, reverse=True):
-        if not any(same(dict(success.arguments), dict(other.arguments)) for other in kept):
-            kept.append(success)
-    return kept
+        if not any(same(dict(success.arguments), dict(other.arguments)) for other in latest):
+            latest.append(success)
+    return latest
 
 
 def _kind(value: JSON) -> type:
