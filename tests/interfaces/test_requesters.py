@@ -12,23 +12,19 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from mcp_servers import bank_pool
 
 import sopilot as product
 from sopilot.cli.main import sopilot
 from sopilot.files.sign_in import sign_in
-from sopilot.integrations.mcp.services import source_service
-from sopilot.integrations.mcp.sessions import SessionPool
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people, issue_token
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
-from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.play import start_play
-from sopilot.runner.sources import open_source
 from sopilot.session.opening import attach_session
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.views.catalogue import view_named
 
 HANDBOOK = """
 handbook: till
@@ -85,8 +81,7 @@ class Office:
             self.tokens[name] = await issue_token(
                 store, "token_issued", said, who=None, clock=clock
             )
-        required = {"what": "identity", "on": True}
-        await change_people(store, "demanded", required, who=None, clock=clock)
+        await require_identity(store, on=True)
         await store.close()
 
     async def sessions(self) -> list[tuple[str, str]]:
@@ -94,6 +89,11 @@ class Office:
         found = [(one.id, str(one.metadata.get("requester"))) for one in await store.sessions()]
         await store.close()
         return found
+
+
+async def require_identity(store: Store, *, on: bool) -> None:
+    details = {"what": "identity", "on": on}
+    await change_people(store, "demanded", details, who=None, clock=SystemClock())
 
 
 @pytest.fixture
@@ -115,33 +115,22 @@ async def by_hook(office: Office, token: str) -> None:
     await runner.close()
 
 
-async def by_open_hook(office: Office, token: str) -> None:
-    briefing = open_source(str(office.book)).briefing(language="en")
-    hook = await ProcedureHook.open(office.store(), briefing, view_named("pg"), token=token)
-    await hook.close()
-
-
 async def by_conversations(office: Office, token: str) -> None:
-    briefing = open_source(str(office.book)).briefing(language="en")
-    many = Conversations(office.store(), briefing, view_named("pg"), token=token)
+    many = Conversations.of(office.book, view="pg", store=office.store(), token=token)
     async with many.using("thread 1"):
         pass
     await many.close()
 
 
-def hub_of(office: Office) -> SessionPool:
-    return SessionPool(office.store(), source_service(open_source("bank"), view_named("pg")))
-
-
 async def by_mcp(office: Office, token: str) -> None:
     """Standard streams, and loopback without a client's token: who runs the server asks."""
-    hub = hub_of(office)
+    pool = bank_pool(office.store())
     with pytest.MonkeyPatch.context() as here:
         here.setenv("SOPILOT_TOKEN", token)
         try:
-            await hub.connect(LOCAL, None)
+            await pool.connect(LOCAL, None)
         finally:
-            await hub.close()
+            await pool.close()
 
 
 async def by_play(office: Office, token: str) -> None:
@@ -151,21 +140,15 @@ async def by_play(office: Office, token: str) -> None:
         await play.close()
 
 
-EVERY = [by_python, by_hook, by_open_hook, by_conversations, by_mcp, by_play]
-
-
-@pytest.mark.parametrize("start", EVERY)
-def test_no_session_without_a_requester(
+@pytest.mark.parametrize("start", [by_python, by_hook, by_conversations, by_mcp, by_play])
+async def test_no_session_without_a_requester(
     office: Office, start: Callable[[Office, str], Awaitable[None]]
 ) -> None:
-    async def case() -> None:
-        with pytest.raises(UserMistake, match="no-requester"):
-            await start(office, "")
-        assert await office.sessions() == []
-        await start(office, office.tokens["ann"])
-        assert [requester for _, requester in await office.sessions()] == ["ann"]
-
-    asyncio.run(case())
+    with pytest.raises(UserMistake, match="no-requester"):
+        await start(office, "")
+    assert await office.sessions() == []
+    await start(office, office.tokens["ann"])
+    assert [requester for _, requester in await office.sessions()] == ["ann"]
 
 
 @pytest.mark.parametrize(
@@ -186,84 +169,63 @@ def test_no_command_starts_one(office: Office, words: tuple[str, ...]) -> None:
     assert [requester for _, requester in asyncio.run(office.sessions())] == ["ann"]
 
 
-def test_an_owner_of_a_token_of_the_server_must_be_a_person(office: Office) -> None:
-    async def case() -> None:
-        hub = hub_of(office)
-        with pytest.raises(UserMistake, match="isn't one of its people"):
-            await hub.connect("gateway-7", None)
-        await hub.connect("ann", None)
-        await hub.close()
-        assert [requester for _, requester in await office.sessions()] == ["ann"]
-
-    asyncio.run(case())
+async def test_an_owner_of_a_token_of_the_server_must_be_a_person(office: Office) -> None:
+    pool = bank_pool(office.store())
+    with pytest.raises(UserMistake, match="isn't one of its people"):
+        await pool.connect("gateway-7", None)
+    await pool.connect("ann", None)
+    await pool.close()
+    assert [requester for _, requester in await office.sessions()] == ["ann"]
 
 
-def test_the_author_cannot_approve_and_nothing_is_paid(office: Office) -> None:
-    async def case() -> None:
-        await by_python(office, office.tokens["ann"])
-        ((session_id, _),) = await office.sessions()
-        store = office.store()
-        for name in ("ann", "bo"):
-            who = await sign_in(store, office.tokens[name])
-            async with await attach_session(store, session_id) as session:
-                (held,) = session.held_calls
-                if name == "ann":
-                    with pytest.raises(UserMistake, match="who asked for it"):
-                        await session.decide(
-                            "approve", held.call_id, by="ann", role="boss", who=who
-                        )
-                else:
-                    await session.decide("approve", held.call_id, by="bo", role="boss", who=who)
-        await store.close()
-        assert office.till.paid == []
-        runner = product.load(office.book, store=office.store())
-        with pytest.raises(UserMistake, match="no-requester"):
-            await runner.resume(session_id, tools=office.till)
-        assert office.till.paid == []
-        await runner.resume(session_id, tools=office.till, token=office.tokens["ann"])
-        assert office.till.paid == [900]
-        await runner.close()
-
-    asyncio.run(case())
+async def test_the_author_cannot_approve_and_nothing_is_paid(office: Office) -> None:
+    await by_python(office, office.tokens["ann"])
+    ((session_id, _),) = await office.sessions()
+    store = office.store()
+    for name in ("ann", "bo"):
+        who = await sign_in(store, office.tokens[name])
+        async with await attach_session(store, session_id) as session:
+            (held,) = session.held_calls
+            if name == "ann":
+                with pytest.raises(UserMistake, match="who asked for it"):
+                    await session.decide("approve", held.call_id, by="ann", role="boss", who=who)
+            else:
+                await session.decide("approve", held.call_id, by="bo", role="boss", who=who)
+    await store.close()
+    assert office.till.paid == []
+    runner = product.load(office.book, store=office.store())
+    with pytest.raises(UserMistake, match="no-requester"):
+        await runner.resume(session_id, tools=office.till)
+    assert office.till.paid == []
+    await runner.resume(session_id, tools=office.till, token=office.tokens["ann"])
+    assert office.till.paid == [900]
+    await runner.close()
 
 
-def test_who_takes_a_session_up_cannot_approve_it_either(office: Office) -> None:
-    async def case() -> None:
-        await by_python(office, office.tokens["ann"])
-        ((session_id, _),) = await office.sessions()
-        runner = product.load(office.book, store=office.store())
-        await runner.resume(session_id, tools=office.till, token=office.tokens["bo"])
-        for name in ("ann", "bo"):
-            with pytest.raises(UserMistake, match="who asked for it"):
-                await runner.decide(session_id, by=name, role="boss", token=office.tokens[name])
-        assert office.till.paid == []
-        await runner.close()
-
-    asyncio.run(case())
+async def test_a_person_who_takes_a_session_up_cannot_approve_it_either(office: Office) -> None:
+    await by_python(office, office.tokens["ann"])
+    ((session_id, _),) = await office.sessions()
+    runner = product.load(office.book, store=office.store())
+    await runner.resume(session_id, tools=office.till, token=office.tokens["bo"])
+    for name in ("ann", "bo"):
+        with pytest.raises(UserMistake, match="who asked for it"):
+            await runner.decide(session_id, by=name, role="boss", token=office.tokens[name])
+    assert office.till.paid == []
+    await runner.close()
 
 
-def test_a_session_from_before_can_be_rejected_and_not_approved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_session_from_before_can_be_rejected_and_not_approved(office: Office) -> None:
     """It was started when the store did not require identity: nobody knows who asked for it."""
-    office = Office(tmp_path, monkeypatch)
-
-    async def case() -> None:
-        store, clock = office.store(), SystemClock()
-        for on in (False, True):
-            details = {"what": "identity", "on": on}
-            await change_people(store, "demanded", details, who=None, clock=clock)
-            if not on:
-                await by_python(office, "")
-        ((session_id, _),) = await office.sessions()
-        runner = product.load(office.book, store=store)
-        with pytest.raises(UserMistake, match="nobody knows who asked"):
-            await runner.decide(session_id, by="bo", role="boss", token=office.tokens["bo"])
-        held = await runner.decide(
-            session_id, "reject", by="bo", role="boss", token=office.tokens["bo"]
-        )
-        assert held.state == "rejected"
-        assert office.till.paid == []
-        await runner.close()
-
-    asyncio.run(case())
+    store = office.store()
+    await require_identity(store, on=False)
+    await by_python(office, "")
+    await require_identity(store, on=True)
+    ((session_id, _),) = await office.sessions()
+    runner = product.load(office.book, store=store)
+    bo = {"by": "bo", "role": "boss", "token": office.tokens["bo"]}
+    with pytest.raises(UserMistake, match="nobody knows who asked"):
+        await runner.decide(session_id, **bo)
+    held = await runner.decide(session_id, "reject", **bo)
+    assert held.state == "rejected"
+    assert office.till.paid == []
+    await runner.close()

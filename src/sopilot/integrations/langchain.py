@@ -122,12 +122,12 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             async with using as hook:
                 text = await hook.step(call["args"], call["name"])
             return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"])
-        givens: list[ToolReply] = []
+        replies: list[ToolReply] = []
 
         async def execute(arguments: Mapping[str, JSON]) -> object:
             licensed = request.override(tool_call={**call, "args": dict(arguments)})
             answer = await handler(licensed)
-            givens.append(answer)
+            replies.append(answer)
             if not isinstance(answer, ToolMessage):
                 return str(answer)
             return Failed(answer.content) if answer.status == "error" else answer.content
@@ -144,7 +144,7 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
                 reply = Reply(waiting.question, str(await pause(waiting.as_json())))
                 with hook.replied(reply):
                     answer = await attempt()
-        own = givens[0] if givens else None
+        own = replies[0] if replies else None
         if isinstance(own, Command) or (own is not None and hook.view.guard):
             return own
         return _message(call, answer, own)
@@ -172,7 +172,7 @@ def _read(tool: BaseTool) -> Read:
 
 
 def _validation(tool: BaseTool | None) -> Validate | None:
-    """What the library does to a tool's arguments; by a JSON schema it changes none."""
+    """The library's validation of a tool's arguments; by a JSON schema it changes none."""
     schema = tool.args_schema if tool is not None else None
     if tool is None or not isinstance(schema, type):
         return None
@@ -190,8 +190,8 @@ def _validation_by(tool: BaseTool, schema: Any) -> Validate:
         return _unseen
     if schema.model_fields.keys() == shown.model_fields.keys():
         return validation_by(schema)
-    # What the library injects is not there yet, and without it the tool's own validators can't
-    # run: the model that is shown to a caller has all but those.
+    # The library injects some arguments later, and without them the tool's own validators can't
+    # run. The model that is shown to a caller has all the others.
     own = schema.__pydantic_decorators__
     if own.field_validators or own.model_validators or own.validators or own.root_validators:
         return _unseen
@@ -203,7 +203,7 @@ def _unseen(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def _thread_id() -> str | None:
-    """Of the run that this is called from; outside of one there is none."""
+    """The conversation of the run around this call, if there is one."""
     try:
         result = get_config().get("configurable", {}).get("thread_id")
     except RuntimeError:

@@ -15,14 +15,12 @@ from sopilot.values.text import visible
 
 LOG = logging.getLogger("sopilot")
 FORMATS = ("text", "json")
-
-
 _ABOUT: ContextVar[Mapping[str, object] | None] = ContextVar("sopilot_about", default=None)
 
 
 @contextmanager
 def about(**fields: object) -> Iterator[None]:
-    """What is logged inside is about these: a request, a session, an owner."""
+    """Add fields to every line that is logged inside: a request, a session, an owner."""
     token = _ABOUT.set({**(_ABOUT.get() or {}), **fields})
     try:
         yield
@@ -30,12 +28,8 @@ def about(**fields: object) -> Iterator[None]:
         _ABOUT.reset(token)
 
 
-def told_about() -> Mapping[str, object]:
-    return _ABOUT.get() or {}
-
-
 def log_to_stderr(form: str = "text") -> None:
-    """What libraries log may quote what servers and clients sent: a line each, made visible."""
+    """Libraries log text that servers and clients sent: print one line each, made visible."""
     handler = logging.StreamHandler()
     handler.setFormatter(_Lines() if form == "json" else _Text())
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
@@ -59,14 +53,14 @@ class _Lines(logging.Formatter):
             "message": visible(record.getMessage().rstrip()),
             **_problem(record),
             **({} if record.name == LOG.name else {"logger": record.name}),
-            **told_about(),
+            **(_ABOUT.get() or {}),
             **fields,
         }
         return visible(json.dumps(line, ensure_ascii=False, default=str))
 
 
 def _problem(record: logging.LogRecord) -> dict[str, str]:
-    """What a library or a bug raised, and where: the innermost cause, on the same line."""
+    """The innermost cause of an exception and its place, for the same line."""
     raised = record.exc_info[1] if record.exc_info else None
     if raised is None:
         return {}

@@ -1,4 +1,4 @@
-"""What a server counts and times, for Prometheus (extra ``metrics``).
+"""Metrics of a server, for Prometheus (extra ``metrics``).
 
 Every metric is named in this file. Without the library nothing is counted, and nothing breaks.
 """
@@ -21,18 +21,18 @@ COUNTERS = {
     "requests": ("HTTP requests, by status", ("status",)),
     "calls": ("calls of clients, by outcome: ok, not_done, unknown, failed", ("outcome",)),
     "steps": ("calls of the bookkeeping tool", ()),
-    "takeovers": ("sessions that another process had before", ()),
-    "orphans": ("irreversible calls that were found left open by an owner who is gone", ()),
-    "store_failures": ("operations that the store failed at", ("operation",)),
+    "takeovers": ("sessions taken over from another process", ()),
+    "orphans": ("irreversible calls that a server left open when it died", ()),
+    "store_failures": ("failed operations of the store", ("operation",)),
     "upstream_failures": ("calls of upstream servers that broke off", ("upstream",)),
-    "sweep_failures": ("looks for calls left open that failed", ()),
+    "sweep_failures": ("failed searches for orphaned calls", ()),
 }
 
 
 GAUGES = {
     "sessions": ("sessions in the store, by state", ("state",)),
-    "seats": ("sessions that this process has connections for", ()),
-    "unknown_outcomes": ("sessions with a call of which nobody knows how it ended", ()),
+    "seats": ("sessions that this process holds open", ()),
+    "unknown_outcomes": ("sessions with a call whose outcome is unknown", ()),
     "approvals_waiting": ("calls that wait for people", ()),
     "approvals_oldest_seconds": ("how long the oldest of them has waited", ()),
     "draining": ("1 while this process is being stopped", ()),
@@ -108,12 +108,12 @@ class PrometheusMetrics(NoMetrics):
 
 
 def metrics() -> NoMetrics:
-    """Of this process; without the library, none."""
+    """The metrics of this process; without the library, nothing is counted."""
     return PrometheusMetrics() if find_spec("prometheus_client") is not None else NoMetrics()
 
 
 def metered(store: Store, meter: NoMetrics) -> Store:
-    """The store, with every operation timed, where that is kept."""
+    """The store, with every operation timed if there are metrics."""
     return store if type(meter) is NoMetrics else cast(Store, _MeteredStore(store, meter))
 
 
@@ -130,17 +130,17 @@ class _MeteredStore:
             return own
         self._meter.count("store_failures", 0, operation=name)  # so that the first one shows
         timed = _timed(own, name, self._meter)
-        setattr(self, name, timed)  # asked for once
+        setattr(self, name, timed)  # wrapped once per operation
         return timed
 
 
 def _timed(
     own: Callable[..., Awaitable[Any]], name: str, meter: NoMetrics
 ) -> Callable[..., Awaitable[Any]]:
-    async def timed(*value: Any, **named: Any) -> Any:
+    async def timed(*values: Any, **named: Any) -> Any:
         try:
             with meter.timing("store", operation=name):
-                return await own(*value, **named)
+                return await own(*values, **named)
         except StoreUnavailable:  # a lease that another has is an answer
             meter.count("store_failures", operation=name)
             raise

@@ -168,4 +168,4 @@ def _reads(ctx: RunContext[Any]) -> dict[str, Read]:
 
 
 SLOT_MARK = "The program stands here:"
-"""What separates the fixed instructions from the slot in one text."""
+"""Separates the fixed instructions from the frame message in one text."""

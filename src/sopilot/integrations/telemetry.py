@@ -112,7 +112,7 @@ class TracedTools:
         self._telemetry = telemetry
 
     def __getattr__(self, name: str) -> Any:
-        """What some tools can do beside (recall outcomes, tell the time), these can then, too."""
+        """Tools may also recall outcomes or tell the time: pass that through."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._tools, name)

@@ -331,7 +331,7 @@ class OneConversation:
 
 
 Hooks = ProcedureHook | Conversations | str | PathLike[str]
-"""What an integration takes: a handbook, or the sessions of one."""
+"""An integration takes a handbook, or the sessions of a handbook."""
 
 
 def hooks_of(hooks: Hooks) -> Conversations | OneConversation:

@@ -108,7 +108,7 @@ class Pause(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What the user answered to a question of the runtime."""
+    """The user's answer to a question of the runtime."""
 
     question: str
     text: str
@@ -416,7 +416,7 @@ class ProcedureHook:
         return own
 
     def pause(self, answer: CallAnswer) -> Pause | None:
-        """Whom the call waits for; ``None`` if the agent itself must act."""
+        """How the call waits for people; ``None`` if the agent itself must act."""
         needs = answer.plan.needs if answer.plan is not None else ()
         wanted = [call for need in needs for call in need.calls]
         if needs and all(need.calls for need in needs):

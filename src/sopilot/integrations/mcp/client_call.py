@@ -112,7 +112,7 @@ class Rounds:
 
 
 class ClientCall:
-    """What travels beside a call's arguments: progress, cancellation, questions, raw content.
+    """Everything beside a call's arguments: progress, cancellation, questions, raw content.
 
     A session knows names, arguments and results only; the gateway finds this object in
     ``CURRENT_CALL``. ``result`` is the upstream's own result, as the library spells it.

@@ -149,7 +149,7 @@ def _on_one_line(block: types.ContentBlock) -> types.ContentBlock:
 
 
 def _is_text(mime_type: str | None) -> bool:
-    """What a client might show to its model as words."""
+    """Whether a client might show it to its model as words."""
     kind = (mime_type or "").partition(";")[0].strip().lower()
     return kind.startswith(_TEXT_TYPES) or kind.endswith(("+json", "+xml", "+yaml"))
 

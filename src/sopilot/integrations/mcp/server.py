@@ -584,7 +584,7 @@ def _was_sent(problem: SopilotError) -> bool:
 
 
 def problem_text(problem: SopilotError) -> str:
-    """What a model can do about a problem. Owners, leases and stores are for operators."""
+    """Tell a model what it can do about a problem. Owners, leases and stores are for operators."""
     if isinstance(problem, UnknownSession):
         return "The runtime cannot do this: there is no such session."
     if _was_sent(problem):

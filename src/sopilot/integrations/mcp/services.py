@@ -1,4 +1,4 @@
-"""What a server serves: a gateway, a bundled example, a task, or a handbook alone."""
+"""The services of a server: a gateway, a bundled example, a task, or a handbook alone."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ _MOST_KNOWN = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """What all sessions of a server share. ``extra`` goes into each session's record and must
+    """The common part of a server's sessions. ``extra`` goes into each session's record and must
     match for a session that is resumed."""
 
     briefing: Briefing

@@ -186,12 +186,12 @@ class Upstream:
         raise UpstreamFailed(f"`{self.spec.name}` lists without end")
 
     async def capabilities(self) -> types.ServerCapabilities:
-        return (await self._connected()).server_capabilities
+        return (await self.connect()).server_capabilities
 
     async def set_log_level(self, level: types.LoggingLevel) -> None:
         """Also for later connections."""
         self._log_level = level
-        await self._send_log_level(await self._connected())
+        await self._send_log_level(await self.connect())
 
     async def ask(
         self,
@@ -203,7 +203,7 @@ class Upstream:
     ) -> Answer:
         """Send a request. Raise ``UpstreamRefused`` if it wasn't carried out for certain."""
         try:
-            client = await self._connected()
+            client = await self.connect()
         except UpstreamFailed as problem:
             raise UpstreamRefused(str(problem)) from None
         if connection and connection != self.connection_id:
@@ -300,10 +300,7 @@ class Upstream:
 
     # --- connection -----------------------------------------------------------------
 
-    async def connect(self) -> None:
-        await self._connected()
-
-    async def _connected(self) -> Client:
+    async def connect(self) -> Client:
         if self._client is not None:
             return self._client
         async with self._connecting:
