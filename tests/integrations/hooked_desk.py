@@ -12,7 +12,7 @@ from framework_agents import FrameworkAgent
 from sopilot.agent.approvers import RoleApprovers, ScriptedUser
 from sopilot.agent.reference.executor import Reference
 from sopilot.audit.audit import audit_trace
-from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolResult
+from sopilot.protocols import Message, ModelReply, ModelRequest, ToolResult
 from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
@@ -38,7 +38,6 @@ class HookedDesk:
     world: Simulator
     hook: ProcedureHook
     user: ScriptedUser
-    premature: bool = True
     requests: list[ModelRequest] = field(default_factory=list)
     _keys: itertools.count[int] = field(default_factory=itertools.count)
 
@@ -51,7 +50,7 @@ class HookedDesk:
     async def reply(
         self, messages: Sequence[Message], slot: str, names: Sequence[str]
     ) -> ModelReply:
-        """The model: hasty once, then the reference executor."""
+        """The model is the reference executor."""
         assert self.hook.own_tools[0].name in names
         first, *rest = messages
         if not slot and self.hook.instructions in first.content:
@@ -63,16 +62,9 @@ class HookedDesk:
         shown = self.hook.driver.shown()
         request = ModelRequest([*messages, *last], tools, shown=shown)
         self.requests.append(request)
-        if self.premature and len(self.requests) == 1:
-            arguments = '{"username": "carla", "payout_to": "anna"}'
-            return ModelReply("", (ToolCall("hasty", self.task.goal, arguments),))
         if self.over:
             return ModelReply("That is all.")
-        kept = [m for m in messages if m.tool_call_id != "hasty"]
-        kept = [m for m in kept if not any(call.id == "hasty" for call in m.tool_calls)]
-        return await Reference(example_judge(self.example)).complete(
-            ModelRequest([*kept, *last], tools, shown=shown)
-        )
+        return await Reference(example_judge(self.example)).complete(request)
 
     @property
     def over(self) -> bool:
@@ -84,9 +76,7 @@ Talk = Callable[[str], Awaitable[str]]
 """One message of the user to the framework's agent, and its answer."""
 
 
-async def opened(
-    case: tuple[str, str, str], view: str = "pg", *, premature: bool = True
-) -> HookedDesk:
+async def opened(case: tuple[str, str, str], view: str = "pg") -> HookedDesk:
     example = load_example(case[0])
     task = example.task(case[1])
     hook = await ProcedureHook.open(
@@ -99,7 +89,7 @@ async def opened(
     user = ScriptedUser(
         task.request, task.inputs, goal=task.goal, late=task.late, follow_ups=task.follow_ups
     )
-    return HookedDesk(example, task, example.make_tools(task), hook, user, premature)
+    return HookedDesk(example, task, example.make_tools(task), hook, user)
 
 
 def desk_agent(kind: type[FrameworkAgent], hooked: HookedDesk, **options: Any) -> FrameworkAgent:
@@ -116,25 +106,12 @@ async def converse(hooked: HookedDesk, talk: Talk) -> None:
 
 
 def check_run(hooked: HookedDesk, outcome: str) -> None:
-    example, task = hooked.example, hooked.task
     session = hooked.hook.session
     report = audit_trace(session.programs.programs, session.events, session_id=session.id)
-    # The talks begin with the goal itself, on purpose: that was held, and is told.
-    assert [finding.code for finding in report.findings] == ["premature-goal"]
-    assert report.score_card.outcome == outcome
-    judgement = example.judge(task, hooked.world.calls, hooked.world.state)
+    assert (report.findings, report.score_card.outcome) == ((), outcome)
+    judgement = hooked.example.judge(hooked.task, hooked.world.calls, hooked.world.state)
     assert judgement.reasons == ()
-    held = [
-        sealed.event.payload["details"]
-        for sealed in session.events
-        if sealed.event.kind == "note" and sealed.event.payload["name"] == "held_call"
-    ]
-    assert (held[0]["action"], held[0]["awaits"]) == (task.goal, "root")
-    assert all(
-        request.messages[-1].content
-        and request.messages[0].content.endswith(hooked.hook.instructions)
-        for request in hooked.requests
-    )
+    assert all(request.messages[-1].content for request in hooked.requests)
 
 
 async def bare_hook() -> ProcedureHook:

@@ -159,14 +159,3 @@ def test_calls_are_spans_of_their_session() -> None:
         "look",
         conversation_id("bank", "anna"),
     )
-
-
-async def test_conversations_share_what_is_the_same_for_all() -> None:
-    """What the programs say is read once, not for everybody who says hello."""
-    hooks = Conversations(MemoryStore(), briefing(), VIEW)
-    async with hooks.using("one") as one, hooks.using("two") as two:
-        assert one.session.secrets.places is two.session.secrets.places
-        assert one.driver.briefing.user_tools() is two.driver.briefing.user_tools()
-        view_of_one, view_of_two = one.frame_message(), two.frame_message()
-    assert view_of_one == view_of_two
-    assert "start" in view_of_one

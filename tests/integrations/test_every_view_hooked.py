@@ -22,10 +22,9 @@ from typing import Any
 
 import pytest
 from framework_agents import EVERY_FRAMEWORK, FrameworkAgent
-from hooked_desk import EXECUTED, REFUSED, HookedDesk, converse, desk_agent, opened
+from hooked_desk import EXECUTED, REFUSED, HookedDesk, check_run, converse, desk_agent, opened
 from looped import looped
 
-from sopilot.audit.audit import audit_trace
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Message
 from sopilot.runner.hook import ProcedureHook
@@ -101,7 +100,7 @@ def owned(events: Iterable[Event]) -> list[tuple[Any, ...]]:
 async def hooked_run(
     framework: type[FrameworkAgent], view: str, case: tuple[str, str, str]
 ) -> HookedDesk:
-    hooked = await opened(case, view, premature=False)
+    hooked = await opened(case, view)
     await converse(hooked, desk_agent(framework, hooked).say)
     assert hooked.over
     return hooked
@@ -128,11 +127,7 @@ def test_hooks(case: tuple[str, str, str], view: str, framework: type[FrameworkA
 @pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
 async def test_fused(case: tuple[str, str, str], framework: type[FrameworkAgent]) -> None:
     hooked = await hooked_run(framework, "fused", case)
-    judgement = hooked.example.judge(hooked.task, hooked.world.calls, hooked.world.state)
-    assert judgement.reasons == ()
-    session = hooked.hook.session
-    report = audit_trace(session.programs.programs, session.events, session_id=session.id)
-    assert (report.findings, report.score_card.outcome) == ((), case[2])
+    check_run(hooked, case[2])
 
 
 @pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if not view.machine])

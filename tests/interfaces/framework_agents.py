@@ -222,7 +222,7 @@ class _Model(Model):
         output.extend(
             ResponseFunctionToolCall(
                 # The library wants ids that are never used twice.
-                call_id=call.id if call.id == "hasty" else f"{call.id}-{number}",
+                call_id=f"{call.id}-{number}",
                 name=call.name,
                 arguments=call.arguments,
                 type="function_call",
