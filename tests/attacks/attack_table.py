@@ -54,6 +54,6 @@ def assert_held(case: Case, view: View, script: Script, tools: RecordingTools) -
 
 
 def assert_done(case: Case, view: View, script: Script, tools: RecordingTools) -> None:
-    assert tools.carried_out == list(case.done), script.answers
+    assert tools.carried_out == case.carried_out_by_twin, script.answers
     if not view.guard:  # under a guard view the agent reads the tool's own result
         assert "(ok): " in script.answers[-1], script.answers[-1]

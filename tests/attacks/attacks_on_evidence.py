@@ -40,7 +40,6 @@ READ_AGAIN = Case(
     _reads_once("ann"),
     ("covered",),
     _reads_once("bob"),
-    [("transfer", {"user": "bob", "amount": 80, "to": "x"})],
 )
 """The machine itself reads once more, just before the act."""
 
@@ -113,7 +112,6 @@ ON_EVIDENCE = (
         _cites_the_older("ann"),
         ("covered",),
         _cites_the_older("bob"),
-        [("transfer", {"user": "bob", "amount": 80, "to": "x"})],
     ),
     READ_AGAIN,
     Case(
@@ -124,7 +122,6 @@ ON_EVIDENCE = (
         _sends("ann", "eve"),
         ("richer",),
         _sends("eve", "ann"),
-        [("send", {"user": "eve", "to": "ann"})],
     ),
     Case(
         8,
@@ -134,7 +131,6 @@ ON_EVIDENCE = (
         _sends("zoe", "ann"),
         ("free",),
         _sends("eve", "ann"),
-        [("send", {"user": "eve", "to": "ann"})],
     ),
     Case(
         9,
@@ -144,7 +140,6 @@ ON_EVIDENCE = (
         _archives("ann", "case-of-bob"),
         ("case_closed",),
         _archives("bob", "case-of-bob"),
-        [("archive", {"user": "bob"})],
     ),
     Case(
         9,
@@ -154,6 +149,5 @@ ON_EVIDENCE = (
         _refunds("flying", "F1"),
         ("cancelled", "read_flight"),
         _refunds("grounded", "F1", "F3"),
-        [("refund", {"booking": "grounded"})],
     ),
 )

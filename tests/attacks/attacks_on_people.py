@@ -60,7 +60,6 @@ _ANNA = (
     say(True, "by_mail"),
 )
 _ACT = call("cancel", customer="anna")
-_DONE = [("cancel", {"customer": "anna"})]
 
 
 def _by_telephone(name: str, handbook: str) -> Case:
@@ -72,7 +71,6 @@ def _by_telephone(name: str, handbook: str) -> Case:
         (*_ANNA, call("by_phone", number="22"), _ACT),
         ("`mailed` must be true",),
         (*_ANNA, call("by_phone", number="22"), call("by_mail", email="a@x"), _ACT),
-        _DONE,
     )
 
 

@@ -43,8 +43,6 @@ def _releases(order: str, code: str = "ok-1") -> tuple[Move, ...]:
     )
 
 
-RELEASED = [("release", {"code": "ok-1", "order": "four"})]
-
 WORD = """
 handbook: word
 actions:
@@ -80,7 +78,6 @@ def _orders(name: str, given: Given, state: State) -> JSON:
     return {"known": not str(given["guest"]).endswith("-bad")}
 
 
-OPENED = [("open_door", {"guest": GOOD_ORDER})]
 COPIES = (
     start("open_door", guest=GOOD_ORDER),
     ENTER,
@@ -154,7 +151,6 @@ FOUND_CASE = Case(
     _archives("ann", OPEN_CASE[:79] + "…"),
     ("case_closed", "read_case"),
     _archives("bob", Copied(otherwise=CLOSED_CASE)),
-    [("archive", {"user": "bob"})],
 )
 
 ON_WORDS = (
@@ -166,7 +162,6 @@ ON_WORDS = (
         _releases("four", code="ok-1\0evil"),
         ("release",),
         _releases("four"),
-        RELEASED,
         by_proof=False,
     ),
     *(
@@ -178,7 +173,6 @@ ON_WORDS = (
             _releases(order),
             ("large",),
             _releases("four"),
-            RELEASED,
         )
         for order in ("five", "five and nothing")
     ),
@@ -190,7 +184,6 @@ ON_WORDS = (
         (start("release", amount=5), ENTER, say(True), call("release", amount=5)),
         ("reasonable",),
         LENT,
-        [("lend", {"amount": 5})],
         judged="sensible",
     ),
     Case(
@@ -201,7 +194,6 @@ ON_WORDS = (
         (*LENT[:-1], call("lend", amount=6)),
         ("amount",),
         LENT,
-        [("lend", {"amount": 5})],
         by_proof=False,
         judged="sensible",
     ),
@@ -213,7 +205,6 @@ ON_WORDS = (
         (*COPIES[:-1], call("open_door", guest=GOOD_ORDER[:79] + "…")),
         ("guest",),
         COPIES,
-        OPENED,
         by_proof=False,
     ),
     Case(
@@ -232,7 +223,6 @@ ON_WORDS = (
         ),
         ("guest",),
         COPIES,
-        OPENED,
         by_proof=False,
     ),
     Case(
@@ -247,7 +237,6 @@ ON_WORDS = (
             *KNOWN_GUESTS,
             call("invite", guests=Copied(otherwise=GUESTS)),
         ),
-        [("invite", {"guests": GUESTS})],
         by_proof=False,
     ),
     FOUND_CASE,

@@ -59,8 +59,7 @@ def _repeated(name: str, again: dict[str, JSON]) -> Case:
         (READ, call("transfer", **first), READ, call("transfer", **again)),
         ("already",),
         (READ, call("transfer", **first), READ, call("transfer", **other)),
-        [("transfer", first), ("transfer", other)],
-        [("transfer", first)],
+        before=[("transfer", first)],
         unled=True,
     )
 
@@ -94,8 +93,7 @@ def _reused(name: str, confirm: str, replies: tuple[str, ...], *, honest: bool =
         _FILLED,
         ("the user",),
         _FILLED[:1],
-        [("fill", _fill("a"))],
-        [("fill", _fill("a"))] if honest else [],
+        before=[("fill", _fill("a"))] if honest else [],
         unled=True,
         replies=replies,
     )
@@ -110,7 +108,6 @@ def _handed_out(name: str, *served: str) -> Case:
         (*(call("serve", customer=who) for who in served), call("hand_out", customer="anna")),
         ("served",),
         (call("serve", customer="bob"), call("hand_out", customer="bob")),
-        [("hand_out", {"customer": "bob"})],
         unled=True,
     )
 
@@ -126,8 +123,8 @@ WITHOUT_STEPS: tuple[Case, ...] = (
         _LENT,
         ("sensible",),
         (*_LENT, judge("sensible", True), _LENT[-1]),
-        [("lend", _lend("x")), ("lend", _lend("y"))],
-        [("lend", _lend("x"))],
+        done=[("lend", _lend("x")), ("lend", _lend("y"))],
+        before=[("lend", _lend("x"))],
         unled=True,
     ),
     _reused("an answer for a second act", "false", ("yes",)),

@@ -41,6 +41,10 @@ class Copied:
     otherwise: JSON = None
 
 
+def copied(value: JSON) -> JSON:
+    return value.otherwise if isinstance(value, Copied) else value
+
+
 @dataclass(frozen=True, slots=True)
 class Move:
     tool: str
@@ -73,18 +77,18 @@ def judge(check: str, holds: bool) -> Move:
 @dataclass(frozen=True, slots=True)
 class Case:
     """``attack`` ends with the guarded call that must be held, with a message that has all of
-    ``says``; the guarded calls that the tools got by then are ``before``. The honest twin, on
-    the same handbook and world, ends with one that the tools get as ``done``. ``by_proof``:
+    ``says``; the guarded calls that the tools got by then are ``before``. The tools get every
+    guarded call of the honest twin, on the same handbook and world, or ``done``. ``by_proof``:
     nothing but the proof holds it; else its type does, or that another value was checked."""
 
     number: int
     name: str
     handbook: str
     answers: Answers
-    attack: Sequence[Move]
-    says: tuple[str, ...]
-    twin: Sequence[Move]
-    done: Sequence[tuple[str, Mapping[str, JSON]]]
+    attack: Sequence[Move] = ()
+    says: tuple[str, ...] = ()
+    twin: Sequence[Move] = ()
+    done: Sequence[tuple[str, Mapping[str, JSON]]] = ()
     before: Sequence[tuple[str, Mapping[str, JSON]]] = ()
     by_proof: bool = True
     unled: bool = False
@@ -99,6 +103,16 @@ class Case:
     @property
     def id(self) -> str:
         return f"{self.number:02} {self.name}"
+
+    @property
+    def carried_out_by_twin(self) -> list[tuple[str, Mapping[str, JSON]]]:
+        actions = self.briefing().handbook.actions
+        acts = [move for move in self.twin if move.tool != TOOL_NAME and move.tool in actions]
+        return list(self.done) or [
+            (act.tool, {name: copied(value) for name, value in act.arguments.items()})
+            for act in acts
+            if actions[act.tool].irreversible
+        ]
 
     def moves(self, *, honest: bool, guard: bool) -> Sequence[Move]:
         """Under a guard view there is no program to be led through: the calls alone."""

@@ -45,7 +45,7 @@ def _orders(name: str, given: Given, state: State) -> JSON:
 
 def asked(confirm: str, *replies: str) -> Case:
     handbook = HANDBOOK.replace("CONFIRM", confirm)
-    return Case(0, "", handbook, _orders, (), (), (), (), unled=True, replies=replies)
+    return Case(0, "", handbook, _orders, unled=True, replies=replies)
 
 
 LOOK = call("find_order", order="o-1")

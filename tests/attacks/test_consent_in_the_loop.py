@@ -50,7 +50,7 @@ class Replying:
 
 
 def looped(confirm: str, moves: Sequence[Move], words: Sequence[str], view: str) -> RecordingTools:
-    case = Case(16, "", HANDBOOK.replace("CONFIRM", confirm), _fills, moves, (), (), ())
+    case = Case(16, "", HANDBOOK.replace("CONFIRM", confirm), _fills, moves)
     briefing, tools = case.briefing(), RecordingTools(case)
 
     async def run() -> None:

@@ -39,7 +39,7 @@ predicates:
 procedures:
   pay: {requires: "covered(user, amount)"}
 """
-RICH = Case(15, "", LIMITED, lambda name, given, state: {"balance": 9999}, (), (), (), ())
+RICH = Case(15, "", LIMITED, lambda name, given, state: {"balance": 9999})
 
 
 def test_a_handbook_whose_limit_an_input_shadows_is_refused() -> None:

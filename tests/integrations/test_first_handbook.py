@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from sopilot.cli.main import sopilot
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.runner.functions import check
+from warm import warm_python
 
 SHOP = Path(__file__).parent / "mcp" / "shop_upstream.py"
 FUNCTIONS = '''
@@ -95,14 +95,15 @@ def test_for_an_openapi_document(tmp_path: Path) -> None:
 
 
 def test_for_mcp_servers_with_one_tool_in_common(tmp_path: Path) -> None:
-    server = {"command": sys.executable, "args": [str(SHOP), str(tmp_path / "paid")]}
+    python, *options = warm_python()
+    server = {"command": python, "args": [*options, str(SHOP), str(tmp_path / "paid")]}
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"a": server, "b": server}}))
     handbook = written(tmp_path, "--upstream", str(tmp_path / "servers.json"))
     assert handbook.actions["a_refund"].tool == "a:refund"
     assert handbook.actions["b_opening_hours"].read_only
     assert handbook.actions["b_opening_hours"].tool == "b:opening-hours"
     # The gateway takes it as it is.
-    command = [sys.executable, "-m", "sopilot.cli.main", "gateway"]
+    command = [python, *options, "-m", "sopilot.cli.main", "gateway"]
     options = ["--handbook", str(tmp_path / "first.yaml"), str(tmp_path / "servers.json")]
     started = subprocess.run(
         [*command, *options, "--pins", str(tmp_path / "pins")],

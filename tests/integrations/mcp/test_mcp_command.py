@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -103,8 +103,8 @@ def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path:
 
 
 @contextmanager
-def started(folder: Path, *options: str) -> Iterator[Any]:
-    command = [sys.executable, "-m", "sopilot.cli.main", "serve", "bank", *options]
+def started(python: Sequence[str], folder: Path, *options: str) -> Iterator[Any]:
+    command = [*python, "-m", "sopilot.cli.main", "serve", "bank", *options]
     pipe = subprocess.PIPE
     environment = {**os.environ, "SOPILOT_HOME": str(folder)}
     with subprocess.Popen(
@@ -115,7 +115,7 @@ def started(folder: Path, *options: str) -> Iterator[Any]:
 
 async def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
     """Although a thread waits for the client's next line."""
-    with started(tmp_path) as running:
+    with started([sys.executable], tmp_path) as running:
         for messages in ([HELLO], [READY, START]):
             send(running.stdin, *messages)
             assert b"result" in running.stdout.readline()
@@ -127,7 +127,7 @@ async def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -
 
 
 def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
-    with started(tmp_path) as running:
+    with started(warm_python(), tmp_path) as running:
         send(running.stdin, HELLO)
         running.stdout.readline()
         running.stdout.close()
@@ -140,7 +140,7 @@ def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
 def test_a_port_in_use_is_misuse_and_nothing_is_announced(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with started(tmp_path, "--http", address) as ended:
+        with started(warm_python(), tmp_path, "--http", address) as ended:
             said = ended.communicate(timeout=60)[1].decode()
     assert ended.returncode == 2
     assert "no-listening" in said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from sopilot.integrations.mcp.pins import PINNED_FIELDS, Pins, StorePins, tool_d
 from sopilot.messages.errors import UserMistake
 from sopilot.records.journal import entries
 from sopilot.stores.memory import MemoryStore
+from warm import warm_python
 
 JSONS = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
@@ -96,8 +96,9 @@ async def test_the_second_server_does_not_approve_what_the_first_did_not(tmp_pat
 
 
 async def test_two_processes_approve_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "pins.json"
-    script = (
+    path = tmp_path / "approved" / "pins.json"
+    script = tmp_path / "approve.py"
+    script.write_text(
         "import asyncio, sys; from pathlib import Path\n"
         "from sopilot.integrations.mcp.pins import Pins\n"
         "pins = Pins(Path(sys.argv[1])); print('ready', flush=True); sys.stdin.readline()\n"
@@ -105,7 +106,7 @@ async def test_two_processes_approve_at_once(tmp_path: Path) -> None:
         "    for n in range(40): await pins.approve(f'{sys.argv[2]}{n}', {'t': {'name': 't'}})\n"
         "asyncio.run(approve())\n"
     )
-    command = [sys.executable, "-c", script, str(path)]
+    command = [*warm_python(), str(script), str(path)]
     pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     started = [subprocess.Popen([*command, name], **pipes) for name in "ab"]
     for running in started:
@@ -118,7 +119,11 @@ async def test_two_processes_approve_at_once(tmp_path: Path) -> None:
     assert [running.returncode for running in started] == [0, 0]
     pins = Pins(path)
     assert all([await pins.knows(f"{name}{n}") for name in "ab" for n in range(40)])
-    assert {file.name for file in tmp_path.iterdir()} == {"pins.json", "pins.json.lock"}
+    assert {file.name for file in tmp_path.iterdir()} == {
+        "approve.py",
+        "pins.json",
+        "pins.json.lock",
+    }
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sopilot_tool_pins": 1}'])
