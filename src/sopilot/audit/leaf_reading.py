@@ -391,10 +391,10 @@ class LeafEvidence:
         others = [other for other in recipe if other is not act]
         begun = begun or any(
             self.moment.newest(other.action, arguments) is not None
-            for other, arguments in self._asked(others, named)
+            for other, arguments in self._calls_for(others, named)
         )
         same_action = [other for other in recipe if other.action == act.action]
-        ours = [arguments for _, arguments in self._asked(same_action, named)]
+        ours = [arguments for _, arguments in self._calls_for(same_action, named)]
         foreign = [
             call
             for call in self.moment.calls
@@ -413,7 +413,7 @@ class LeafEvidence:
             return Lack(OTHER, sentence("audit.other-called", call=call, other=other, seq=last.seq))
         return Lack(PART if begun else NOTHING, sentence("audit.not-called", call=call))
 
-    def _asked(
+    def _calls_for(
         self, acts: Iterable[Act], named: Mapping[str, JSON]
     ) -> Iterator[tuple[Act, dict[str, JSON]]]:
         """Every call that the acts stand for, as far as that can be told."""
