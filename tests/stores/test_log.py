@@ -199,25 +199,3 @@ async def test_what_others_write_while_a_store_is_read_is_no_gap(
         monkeypatch.setattr(records, name, then_write(getattr(records, name)))
     gaps = compare(seals, await view(store)).gaps
     assert [gap.message for gap in gaps] == []
-
-
-@pytest.mark.parametrize("name", ["handbook", "model", "view", "goals", "programs", "requester"])
-async def test_what_a_session_is_about_cannot_be_written_over(
-    open_store: StoreFactory, name: str
-) -> None:
-    """Metadata stands beside the chain: its first event says what it must say."""
-
-    store = open_store()
-    session = await open_session(
-        store, COUNTER, tools=CountingTools(), clock=HandClock(), handbook="counter",
-        model="m", view="pg", requester="una",
-    )  # fmt: skip
-    await session.release()
-    seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))
-    assert (await verify_store(store, seals, [KEY.public])).gaps == []
-    other = {"goals": [], "programs": {}}.get(name, "another")
-    metadata = (await store.record(session.id)).metadata
-    await store.erase({session.id: {**metadata, name: other}})
-    (gap,) = (await verify_store(store, seals, [KEY.public])).gaps
-    assert (gap.code, gap.session_id) == ("unreadable-session", session.id)
-    assert f"another `{name}`" in gap.message

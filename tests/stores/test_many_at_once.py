@@ -19,7 +19,7 @@ from sopilot.messages.errors import (
 )
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Batch, Lease, NewSession, Store
+from sopilot.records.store import Batch, Lease, NewSession
 from sopilot.stores.group_commit import GroupCommit, WriteRefused
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -27,78 +27,54 @@ from sopilot.stores.sqlite import SQLiteStore
 MANY = 60
 
 
-def _action(call: str) -> ActionRow:
-    return ActionRow(f'"{call}"', 1.0, '"pay"', "carried out", "", None, "{}", "{}")
+ODD = ['a "quoted" one', "back\\slash", "{braces, commas}", "NULL", "", " spaces ", "é 字", "'"]
+
+
+def _action(call: str, expires_at: float | None = None) -> ActionRow:
+    return ActionRow(f'"{call}"', 1.0, call, call, call, expires_at, call, "{}")
 
 
 def _opening(name: str) -> NewSession:
     head = start_of(name)
-    first = Batch(head, events(head, name), {f"r-{name}": name}, {"status": "running"})
-    return NewSession(name, {"name": name}, {"ab": "text"}, first)
-
-
-async def _conversation(store: Store, name: str) -> None:
-    opening = _opening(name)
-    assert opening.first is not None
-    lease = await store.create(opening, owner=name, **LEASE)
-    head = opening.first.head
-    for number in range(3):
-        payloads = {f"p-{name}": [name]} if number else {}
-        batch = Batch(head, events(head, [name, number]), payloads, {"status": "running"},
-                      actions=[_action(str(number))])  # fmt: skip
-        lease = await store.append(lease, batch, **LEASE)
-        head = batch.head
+    first = Batch(head, events(head, name), {f"r-{name}": [name, "\x00"]}, {"status": name})
+    return NewSession(name, {"name": name}, {name: f"text {name}"}, first)
 
 
 async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> None:
+    async def conversation(name: str) -> None:
+        opening = _opening(name)
+        assert opening.first is not None
+        lease = await store.create(opening, owner=name, **LEASE)
+        head = opening.first.head
+        for number in range(3):
+            payloads = {f"p-{name}": [name]} if number else {}
+            action = _action(f"{number} {name}", 2.5 if number else None)
+            batch = Batch(head, events(head, [name, number]), payloads, {"status": "running"},
+                          actions=[action])  # fmt: skip
+            lease = await store.append(lease, batch, **LEASE)
+            head = batch.head
+
     store = open_store()
-    names = [f"s{number}" for number in range(MANY)]
-    await asyncio.gather(*(_conversation(store, name) for name in names))
+    names = [f"{number} {odd}" for number in range(7) for odd in ODD]
+    await asyncio.gather(*map(conversation, names))
     for name in names:
         details = [one.event.payload["details"] for one in await store.events(name)]
         assert details == [name, [name, 0], [name, 1], [name, 2]]
-        assert await store.payloads(name) == {f"r-{name}": name, f"p-{name}": [name]}
+        assert await store.payloads(name) == {f"r-{name}": [name, "\x00"], f"p-{name}": [name]}
         record = await store.record(name)
-        assert (record.head.seq, record.owner) == (3, name)
+        assert (record.head.seq, record.owner, record.metadata) == (3, name, {"name": name})
         assert record.summary == {"status": "running"}
+        assert await store.program(name) == f"text {name}"
     log = await store.records.log()
-    assert [one.number for one in log] == list(range(MANY))
+    assert [one.number for one in log] == list(range(len(names)))
     assert {one.session_id for one in log} == set(names)
     assert {one.seq for one in log} == {-1}
-    assert await store.records.count_actions() == 3 * MANY
-    assert await store.program("ab") == "text"
-
-
-ODD = ['a "quoted" one', "back\\slash", "{braces, commas}", "NULL", "", " spaces ", "é 字", "'"]
-
-
-async def test_odd_texts_come_back_as_they_were_written_together(open_store: StoreFactory) -> None:
-    async def conversation(store: Store, name: str) -> None:
-        head = start_of(name)
-        payloads = {f"{name} {odd}": [odd, "\x00"] for odd in ODD}
-        first = Batch(head, events(head, ODD), payloads, {"status": name})
-        new = NewSession(name, {"name": name}, {name: name}, first)
-        lease = await store.create(new, owner=name, **LEASE)
-        actions = [ActionRow(odd, 1.5, odd, odd, odd, at, odd, odd)
-                   for odd, at in zip(ODD, (None, 2.5) * 4, strict=True)]  # fmt: skip
-        batch = Batch(first.head, events(first.head, ODD), {f"{name} ref": ODD}, actions=actions)
-        await store.append(lease, batch, **LEASE)
-
-    store = open_store()
-    names = [f"{number} {odd}" for number, odd in enumerate(ODD)]
-    await asyncio.gather(*(conversation(store, name) for name in names))
-    records = await asyncio.gather(*map(store.record, names))
-    for name, record in zip(names, records, strict=True):
-        assert (record.id, record.owner, record.metadata) == (name, name, {"name": name})
-        assert [one.event.payload["details"] for one in await store.events(name)] == [ODD, ODD]
-        kept = {f"{name} {odd}": [odd, "\x00"] for odd in ODD}
-        assert await store.payloads(name) == {**kept, f"{name} ref": ODD}
-        assert await store.program(name) == name
-    rows = [row for _, row in await store.records.actions(Wanted())]
-    assert len(rows) == len(ODD) ** 2
-    assert {(row.call, row.rest, row.expires_at) for row in rows} == {
-        (odd, odd, at) for odd, at in zip(ODD, (None, 2.5) * 4, strict=True)
+    wanted = {
+        (name, _action(f"{number} {name}", 2.5 if number else None))
+        for name in names
+        for number in range(3)
     }
+    assert set(await store.records.actions(Wanted())) == wanted
 
 
 async def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:

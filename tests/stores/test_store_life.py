@@ -116,16 +116,14 @@ async def test_a_back_up_is_a_store_and_goes_into_either_kind(
 
 
 async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
-    open_durable: OpenDurable, tmp_path: Path, postgres: PostgresHere
+    open_durable: OpenDurable, tmp_path: Path
 ) -> None:
-    clock = HandClock()
-    store = open_durable()
+    clock, store = HandClock(), open_durable()
     for name in ("old", "held", "waits"):
         await ended(store, clock, name)
     before = await store.events("old")
-    first = (await seal_store(store, KEY, at=clock.now())).seal
-    await change_policy(store, "hold_set", {"what": "held", "why": "case 7"}, who=None,
-                        clock=clock)  # fmt: skip
+    hold = {"what": "held", "why": "case 7"}
+    await change_policy(store, "hold_set", hold, who=None, clock=clock)
     clock.time += 40 * DAY
     await ended(store, clock, "young")
     archive = tmp_path / "archive.db"
@@ -133,9 +131,6 @@ async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
     def kept(ids: object) -> object:
         return back_up(store, archive, ids)  # type: ignore[arg-type]
 
-    would = await prune(store, days=30, dry=True, clock=clock)
-    assert would.pruned == ("old",)
-    assert len(await store.events("old")) == would.events
     rows = await store.records.digests()
     done = await prune(store, days=30, archive=kept, why="a year", clock=clock)  # type: ignore[arg-type]
     assert (done.pruned, done.held, done.events) == (
@@ -143,27 +138,18 @@ async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
     )  # fmt: skip
     assert await store.events("old") == []
     assert (await store.record("old")).head.hash == before[-1].hash
-    assert await store.records.digests() == rows
-    _, problems = await rebuild_register(store)
-    assert problems == {}
+    assert (await rebuild_register(store))[1] == {}
     assert await store.records.digests() == rows
     with pytest.raises(Pruned, match="was pruned"):
         await resume_session(store, "old", tools=CountingTools(), clock=clock)
-    second = (await seal_store(store, KEY, at=clock.now())).seal
-    for seal in (first, second):
-        found = await verify_store(store, SealFile((seal,)), [KEY.public])
-        assert (found.gaps, found.pruned) == ([], 1)
-        assert any(one.startswith("pruned: ") for one in verified_lines(found, False))
-    assert (await prune(store, days=30, clock=clock)).pruned == ()
+    seal = (await seal_store(store, KEY, at=clock.now())).seal
+    verified = await verify_store(store, SealFile((seal,)), [KEY.public])
+    assert (verified.gaps, verified.pruned) == ([], 1)
+    assert any(one.startswith("pruned: ") for one in verified_lines(verified, False))
     copy = SQLiteStore(archive)
     assert await copy.events("old") == before
     assert [one.id for one in await copy.sessions()] == ["old"]
     await copy.close()
-    # What nobody wrote down is a gap, whatever the session's row says.
-    young = await store.record("young")
-    await store.prune({"young": {**young.metadata, "pruned": clock.now()}})
-    found = await verify_store(store, SealFile((second,)), [KEY.public])
-    assert [one.session_id for one in found.gaps] == ["young"]
     with pytest.raises(UserMistake, match="no state"):
         await prune(store, days=1, states=("running",), clock=clock)
 
