@@ -31,6 +31,23 @@ def shown(*arguments: object, token: str = "", code: int = 0) -> Any:
     return json.loads(ran(*arguments, "--json", token=token, code=code))
 
 
+def token(name: str, *roles: str, by: str = "") -> str:
+    """Add a person in these roles and issue them a token."""
+    ran("people", "add", name, *(word for role in roles for word in ("--role", role)), token=by)
+    return ran("people", "token", name, "--name", name, token=by).strip()
+
+
+def bare_transfer(view: str = "pg") -> tuple[str, list[str]]:
+    """Move money with nothing checked: the session, and the requirements that the oracle misses."""
+    session = str(
+        shown("lab", "play", "start", "bank/transfer-rent-share", "--view", view)["session"]
+    )
+    order = '{"username": "anna", "to": "ben", "amount": 200}'
+    ran("lab", "play", "call", session, "transfer", order)
+    score = json.loads(run("lab", "play", "finish", session, "--json").stdout)
+    return session, score["verdict"]["reasons"]
+
+
 def refused(*arguments: object, token: str = "") -> str:
     """The code of the mistake that a command reports."""
     problem = run(*arguments, token=token).exception

@@ -9,21 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from records_cli import ran, refused, run, shown
+from records_cli import bare_transfer, ran, refused, run, shown
 
 from sopilot.records.log import PREFIX
 from sopilot.runner.audit_inputs import session_input
 from sopilot.runner.audit_store import on_record
 from sopilot.stores.open import open_store
 from sopilot.trace.signing import generate_key, write_key
-
-
-def bare_transfer() -> str:
-    session = str(shown("lab", "play", "start", "bank/transfer-rent-share")["session"])
-    order = '{"username": "anna", "to": "ben", "amount": 200}'
-    ran("lab", "play", "call", session, "transfer", order)
-    run("lab", "play", "finish", session)
-    return session
 
 
 def deviations(*words: object) -> str:
@@ -36,7 +28,7 @@ def listed(*more: str) -> list[dict[str, Any]]:
 
 
 def test_a_deviation_lives_from_the_audit_to_a_second_person(tmp_path: Path) -> None:
-    session = bare_transfer()
+    session, _ = bare_transfer()
     key = tmp_path / "audit.key"
     write_key(generate_key(), key)
     assert "kept as audit 0" in run("audit", session, "--keep", "--key", key).stdout
@@ -71,7 +63,7 @@ def test_a_deviation_lives_from_the_audit_to_a_second_person(tmp_path: Path) -> 
 
 
 def test_a_release_that_judges_otherwise_says_so(own_store: str) -> None:
-    session = bare_transfer()
+    session, _ = bare_transfer()
 
     async def judged() -> dict[str, Any]:
         store = open_store(own_store)
@@ -91,7 +83,7 @@ def test_a_release_that_judges_otherwise_says_so(own_store: str) -> None:
 
 
 def test_the_journals_are_sealed_and_verified_with_the_sessions(tmp_path: Path) -> None:
-    run("audit", bare_transfer(), "--keep")
+    run("audit", bare_transfer()[0], "--keep")
     key, heads, journal = tmp_path / "k", tmp_path / "heads.jsonl", f"{PREFIX}deviations"
     ran("trace", "keygen", key)
     ran("records", "seal", "--key", key, "--to", heads)

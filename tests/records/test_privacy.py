@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records_cli import ran, refused, run, shown
+from records_cli import ran, refused, run, shown, token
 
 from sopilot.messages.errors import RunEnded, StoreCorrupt, UserMistake
 from sopilot.protocols import SystemClock
@@ -54,11 +54,6 @@ def pay(tmp_path: Path) -> Callable[[str, int], str]:
         return str(done["session"])
 
     return pay
-
-
-def token(name: str, *roles: str, by: str = "") -> str:
-    ran("people", "add", name, *(word for role in roles for word in ("--role", role)), token=by)
-    return ran("people", "token", name, "--name", name, token=by).strip()
 
 
 def readings() -> list[dict[str, Any]]:

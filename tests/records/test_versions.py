@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from records_cli import WAITING, ran, refused, shown
+from records_cli import WAITING, ran, refused, shown, token
 
 from sopilot.messages.errors import UserMistake
 from sopilot.records.log import Entry
@@ -95,10 +95,7 @@ def test_a_version_says_what_its_scenarios_reached(
 
 
 def test_who_starts_a_run_asks_for_it_and_does_not_decide(book: Path) -> None:
-    tokens = {}
-    for name in ("Rita", "Sue"):
-        ran("people", "add", name, "--role", "supervisor")
-        tokens[name] = ran("people", "token", name, "--name", name).strip()
+    tokens = {name: token(name, "supervisor") for name in ("Rita", "Sue")}
     session = shown(*paid(book), token=tokens["Rita"], code=WAITING)["session"]
     call = shown("approvals", "list", session)["held"][0]["call_id"]
     vote = ("approvals", "approve", session, call, "--role", "supervisor")

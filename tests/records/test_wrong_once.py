@@ -7,18 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from records_cli import run
-
-ORDER = '{"username": "anna", "to": "ben", "amount": 200}'
-
-
-def bare_transfer(view: str) -> tuple[str, list[str]]:
-    """Money moved with nothing checked: the session, and what the oracle misses."""
-    started = run("lab", "play", "start", "bank/transfer-rent-share", "--view", view, "--json")
-    session = str(json.loads(started.stdout)["session"])
-    run("lab", "play", "call", session, "transfer", ORDER)
-    score = json.loads(run("lab", "play", "finish", session, "--json").stdout)
-    return session, score["verdict"]["reasons"]
+from records_cli import bare_transfer, run
 
 
 @pytest.mark.parametrize("view", ["pg", "flat"])
@@ -41,7 +30,7 @@ def test_the_audit_names_every_requirement_that_the_oracle_misses(view: str) -> 
 
 def test_what_is_recorded_and_not_held_is_listed() -> None:
     assert "nothing holds `transfer`, `dispute_payment`" in run("check", "bank").stdout
-    session, _ = bare_transfer("pg")
+    session, _ = bare_transfer()
     assert "recorded, not held: transfer" in run("audit", session).stdout
 
 

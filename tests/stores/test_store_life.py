@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from store_parts import OpenDurable
+from store_parts import OpenDurable, events, start_of
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from postgres_here import PostgresHere
@@ -19,9 +19,10 @@ from sopilot.records.log import SealFile
 from sopilot.records.privacy import change_policy
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verified_lines, verify_store
-from sopilot.records.store import Lease, Store
+from sopilot.records.store import Batch, Lease, NewSession, Store
 from sopilot.session.opening import open_session, resume_session
 from sopilot.stores.backup import back_up, restore, sizes
+from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
@@ -152,6 +153,17 @@ async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
     await copy.close()
     with pytest.raises(UserMistake, match="no state"):
         await prune(store, days=1, states=("running",), clock=clock)
+
+
+async def test_an_ended_session_with_an_unfinished_call_is_not_pruned() -> None:
+    store, clock = MemoryStore(), HandClock()
+    for name, more in (("done", {}), ("waits", {"waiting": ["c"]}), ("open", {"open": ["c"]})):
+        head = start_of(name)
+        batch = Batch(head, events(head, 1), {}, {"status": "completed", **more})
+        new = NewSession(name, {}, {}, batch)
+        await store.create(new, owner="", now=clock.now(), lease_seconds=0.0)
+    clock.time += 2 * DAY
+    assert (await prune(store, days=1, clock=clock)).pruned == ("done",)
 
 
 async def test_the_size_of_a_store(open_durable: OpenDurable) -> None:
