@@ -184,7 +184,7 @@ class Official:
                 while made < index:
                     replay(simulator[0], calls[made])
                     made += 1
-                self._truths[key] = simulator[0].judge(predicate, subject).holds
+                self._truths[key] = simulator[0].judge(predicate, subject)
             return self._truths[key]
 
         return ask

@@ -26,6 +26,7 @@ from population import ReadsProse
 from sopilot.models.wire import wire_request
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot_lab.experiments import trial as _trial
+from sopilot_lab.experiments.entrants import Party
 from sopilot_lab.experiments.study.cells import study_cells
 from sopilot_lab.experiments.study.estimate import plan_document
 from sopilot_lab.experiments.study.plan import load_study
@@ -118,7 +119,7 @@ def measure(per_domain: int, seed: int) -> dict[str, Any]:
                     cell.folder,
                     cell.configuration,
                     cell.tasks,
-                    contestant=cell.entrant.who,
+                    Party(cell.entrant.who),
                     runner="plain",
                     workers=1,  # other processes would not know the endpoint
                 )

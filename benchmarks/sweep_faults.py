@@ -41,7 +41,7 @@ from sopilot.agent.providers import Retries
 from sopilot.models.wire import read_reply, wire_request
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot_lab.experiments import trial as _trial
-from sopilot_lab.experiments.entrants import Contestant, Patience
+from sopilot_lab.experiments.entrants import Contestant, Party, Patience
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
 from sopilot_lab.experiments.sweep import Sweep, make_configuration, run_sweep
@@ -408,8 +408,8 @@ def endpoint_sweep(
     )  # fmt: skip
     return run_sweep(
         folder, configuration, tasks,
-        contestant=Contestant(address, "scripted", price=(1.0, 2.0)), user=played,
-        patience=QUICK, runner="plain",
+        Party(Contestant(address, "scripted", price=(1.0, 2.0)), played, QUICK),
+        runner="plain",
     )  # fmt: skip
 
 
@@ -511,7 +511,7 @@ def in_process(folder: Path, tasks: int) -> int:
                 folder / arm,
                 make_configuration(upstream, arm=arm, model="scripted", tools="official"),
                 select_tasks("all", upstream, limit=tasks),
-                contestant=Contestant("mailbox:none", "scripted"),
+                Party(Contestant("mailbox:none", "scripted")),
                 runner="plain",
             )
             asked += sum(each.agent_turns for each in done.folder.records().values())

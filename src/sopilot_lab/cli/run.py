@@ -20,7 +20,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.runner.options import chosen_budgets
 from sopilot.runner.sources import FolderSource, open_source
 from sopilot.tasks.task import Task
-from sopilot_lab.experiments.entrants import Contestant, Patience
+from sopilot_lab.experiments.entrants import Contestant, Party, Patience
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import KINDS, narrowed, select_tasks
 from sopilot_lab.experiments.summary import summary_lines, whole_summary
@@ -127,19 +127,21 @@ def run(
                 output or Path(scratch),
                 configuration,
                 references,
-                contestant=who,
-                user=Contestant(user),
-                patience=Patience(
-                    replace(Retries(), attempts=value["attempts"]),
-                    value["redraws"],
-                    value["most_missing"],
+                Party(
+                    who,
+                    Contestant(user),
+                    Patience(
+                        replace(Retries(), attempts=value["attempts"]),
+                        value["redraws"],
+                        value["most_missing"],
+                    ),
+                    {str(each): task for each, task in own.items()},
+                    keep_traces=traces,
                 ),
-                own={str(each): task for each, task in own.items()},
                 on=on,
                 runner=runner,
                 workers=1 if own else workers,
                 at_once=value["at_once"],
-                keep_traces=traces,
                 seen=sweep_watcher,
             )
         except KeyboardInterrupt:

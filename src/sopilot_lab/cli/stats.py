@@ -76,7 +76,10 @@ def sign(parts: Sequence[str], as_json: bool) -> None:
     """Exact sign test on pooled W:L counts that share no task."""
     counts = [_discordance(part) for part in parts]
     whole = paired.pool(counts)
-    show({"wins": whole.wins, "losses": whole.losses, "p": paired.sign_test(counts)}, as_json)
+    show(
+        {"wins": whole.wins, "losses": whole.losses, "p": paired.mcnemar(whole.wins, whole.losses)},
+        as_json,
+    )
 
 
 @command.command("clopper-pearson")

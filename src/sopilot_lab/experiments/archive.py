@@ -39,14 +39,19 @@ from sopilot.messages.diagnostic import Diagnostic, Place
 from sopilot.messages.errors import UserMistake
 from sopilot.models.open import public_name
 from sopilot.program.codec import program_to_yaml
-from sopilot.program.model import Act, Check, Function, Program, ReturnStep, Step
+from sopilot.program.model import Act, Check, Program, ReturnStep, Step
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.folders import folder_task, load_folder
 from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Result
-from sopilot.views.briefing import Briefing
+from sopilot.trace.events import Event
 from sopilot.views.catalogue import VIEWS
-from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration, RunFolder
+from sopilot_lab.experiments.run_folder import (
+    BenchRecord,
+    RunConfiguration,
+    RunFolder,
+    score_lines,
+)
 from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
@@ -152,21 +157,18 @@ def case_files(folder: Path) -> Files:
         loaded.code().trust_for_now()
     with tempfile.TemporaryDirectory() as scratch:
         task = folder_task(loaded, loaded.tasks[0], Path(scratch, "out"))
-        result = asyncio.run(_run(task))
-        briefing = task.briefing
+        conditions = Conditions(VIEWS["pg"], Reference(task.reader), model_name="reference")
+        result = asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
     base = f"case/projections/{folder.name}"
     events = [_projected(sealed.event) for sealed in result.events]
     files[f"{base}/events.jsonl"] = "".join(f"{json.dumps(event)}\n" for event in events)
     files[f"{base}/validation.json"] = json.dumps(_validation(result), indent=1) + "\n"
-    return files | {f"{base}/{arm}.txt": _shown(arm, briefing) for arm in ("pg", "flat", "prose")}
+    for arm in ("pg", "flat", "prose"):
+        files[f"{base}/{arm}.txt"] = VIEWS[arm].first_message(task.briefing) + "\n"
+    return files
 
 
-async def _run(task: Any) -> Result:
-    conditions = Conditions(VIEWS["pg"], Reference(task.reader), model_name="reference")
-    return await run_task(task, task.open(), conditions, store=MemoryStore())
-
-
-def _projected(event: Any) -> dict[str, Any]:
+def _projected(event: Event) -> dict[str, Any]:
     """Which action, function and step; never a value."""
     stored = {name: event.payload[name] for name in _PROJECTED if name in event.payload}
     plain = {name: value for name, value in stored.items() if isinstance(value, str | int)}
@@ -182,10 +184,6 @@ def _validation(result: Result) -> dict[str, Any]:
         "domain_calls": result.run.domain_calls,
         "findings": [finding.code for finding in result.audit.findings],
     }
-
-
-def _shown(arm: str, briefing: Briefing) -> str:
-    return VIEWS[arm].first_message(briefing) + "\n"
 
 
 _CREDENTIALS: Final = (
@@ -211,68 +209,40 @@ _FRAGMENT = 48
 _FEWEST_SPACES = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveRefusal:
-    name: str
-    code: str
-    message: str
-    help: str
-
-
 def check_file(
     name: str, text: str, *, upstream: Upstream | None, forbidden: Sequence[str] = ()
-) -> Iterator[ArchiveRefusal]:
+) -> Iterator[Diagnostic]:
+    """The reasons why this file must not be published."""
+
+    def refusal(code: str, message: str, cure: str) -> Diagnostic:
+        return Diagnostic(f"archive-{code}", message, Place(name), cure)
+
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        yield ArchiveRefusal(
-            name, "archive-path", "this name leads out of the archive", "rename it"
-        )
+        yield refusal("path", "this name leads out of the archive", "rename it")
     if any(part.startswith(".") for part in path.parts):
-        yield ArchiveRefusal(name, "archive-hidden", "this is a hidden file", "leave it out")
-    for pattern in _CREDENTIALS:
-        if pattern.search(text):
-            yield ArchiveRefusal(
-                name,
-                "archive-credential",
-                "this looks like a credential",
-                "remove it, and revoke it",
-            )
-            break
-    match = _PATHS.search(text)
-    if match is not None:
-        yield ArchiveRefusal(
-            name, "archive-absolute-path", f"an absolute path: `{match[0]}`", "make it relative"
-        )
-    address = _ADDRESS.search(text)
-    if address is not None:
-        yield ArchiveRefusal(
-            name, "archive-address", "an address: where a model is served is its owner's",
-            "give the model an alias (`lab run --alias`)",
-        )  # fmt: skip
+        yield refusal("hidden", "this is a hidden file", "leave it out")
+    if any(pattern.search(text) for pattern in _CREDENTIALS):
+        yield refusal("credential", "this looks like a credential", "remove it, and revoke it")
+    if match := _PATHS.search(text):
+        yield refusal("absolute-path", f"an absolute path: `{match[0]}`", "make it relative")
+    if _ADDRESS.search(text):
+        alias = "give the model an alias (`lab run --alias`)"
+        yield refusal("address", "an address: where a model is served is its owner's", alias)
     for word in {*_own_names(), *forbidden}:
         if word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
-            yield ArchiveRefusal(name, "archive-person", f"it names `{word}`", "remove the name")
-    mail = _MAIL.search(text)
-    if mail is not None:
-        yield ArchiveRefusal(
-            name, "archive-person", "it holds a mail address", "remove the address"
-        )
-    if upstream is not None:
-        yield from _of_upstream(name, text, upstream)
+            yield refusal("person", f"it names `{word}`", "remove the name")
+    if _MAIL.search(text):
+        yield refusal("person", "it holds a mail address", "remove the address")
+    if upstream is not None and (quoted := _quoted_from(upstream, text)):
+        cure = "SOPBench has no licence: leave its text out"
+        yield refusal("upstream", f"text of SOPBench: `{quoted[:24]}…`", cure)
 
 
-def _of_upstream(name: str, text: str, upstream: Upstream) -> Iterator[ArchiveRefusal]:
+def _quoted_from(upstream: Upstream, text: str) -> str | None:
     known = _fragments(upstream)
-    for start in range(len(text) - _FRAGMENT + 1):
-        fragment = text[start : start + _FRAGMENT]
-        if fragment in known:
-            yield ArchiveRefusal(
-                name,
-                "archive-upstream",
-                f"text of SOPBench: `{fragment[:24]}…`",
-                "SOPBench has no licence: leave its text out",
-            )
-            return
+    fragments = (text[at : at + _FRAGMENT] for at in range(len(text) - _FRAGMENT + 1))
+    return next((fragment for fragment in fragments if fragment in known), None)
 
 
 @functools.cache
@@ -281,7 +251,7 @@ def _fragments(upstream: Upstream) -> frozenset[str]:
     instructions, requests. Names, however long, are no text."""
     texts: list[str] = []
     for domain in DOMAINS:
-        _strings(upstream.metadata(domain), texts)
+        texts += _strings(upstream.metadata(domain))
         for tasks in upstream.tasks(domain).values():
             for task in tasks:
                 texts += [task["user_prompt"], task["user_instruction"]]
@@ -294,15 +264,12 @@ def _fragments(upstream: Upstream) -> frozenset[str]:
     )
 
 
-def _strings(value: Any, into: list[str]) -> None:
+def _strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
-        into.append(value)
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            _strings(item, into)
-    elif isinstance(value, list):
-        for item in value:
-            _strings(item, into)
+        yield value
+    elif isinstance(value, Mapping | list):
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _strings(item)
 
 
 @functools.cache
@@ -366,7 +333,7 @@ def build_archive(
         for refusal in _refusals(name, data, upstream, forbidden)
     ]
     if refusals:
-        raise UserMistake([_diagnostic(each) for each in refusals])
+        raise UserMistake(refusals)
     manifest = "".join(
         f"{hashlib.sha256(_bytes(data)).hexdigest()}  {name}\n"
         for name, data in sorted(files.items())
@@ -386,7 +353,7 @@ def _bytes(data: str | bytes) -> bytes:
 
 def _refusals(
     name: str, data: str | bytes, upstream: Upstream | None, forbidden: Sequence[str]
-) -> list[ArchiveRefusal]:
+) -> list[Diagnostic]:
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
     result = check_file(name, text, upstream=upstream, forbidden=forbidden)
     if name.startswith(_OUR_OWN):
@@ -396,11 +363,8 @@ def _refusals(
 
 def published_configuration(configuration: RunConfiguration) -> RunConfiguration:
     """Folders of older releases know a model by its address."""
-    return replace(
-        configuration,
-        model=public_name(configuration.model),
-        user=public_name(configuration.user),
-    )
+    model, user = public_name(configuration.model), public_name(configuration.user)
+    return replace(configuration, model=model, user=user)
 
 
 def published_record(record: BenchRecord) -> BenchRecord:
@@ -424,15 +388,9 @@ def _named(folders: Sequence[RunFolder]) -> Iterator[tuple[RunFolder, str]]:
 
 def _results(folder: RunFolder, base: str) -> dict[str, str | bytes]:
     known, c = folder.configuration, published_configuration(folder.configuration)
-    judged = folder.records().values()
-    records = [
-        json.dumps(published_record(each).as_json(), ensure_ascii=False)
-        for each in (*judged, *folder.discarded())
-    ]
-    scores = [
-        json.dumps(published_record(each).score(c), sort_keys=True, ensure_ascii=False)
-        for each in judged
-    ]
+    judged = [published_record(each) for each in folder.records().values()]
+    broken = [published_record(each) for each in folder.discarded()]
+    records = [json.dumps(each.as_json(), ensure_ascii=False) for each in (*judged, *broken)]
     configuration: dict[str, Any] = {
         "format": 1,
         "fingerprint": known.fingerprint,
@@ -444,7 +402,7 @@ def _results(folder: RunFolder, base: str) -> dict[str, str | bytes]:
         f"{base}/configuration.json": json.dumps(configuration, indent=2, sort_keys=True) + "\n",
         f"{base}/asked.json": json.dumps(folder.planned(), indent=1) + "\n",
         f"{base}/records/published.jsonl": "".join(f"{row}\n" for row in records),
-        f"{base}/scores.jsonl": "".join(f"{row}\n" for row in scores),
+        f"{base}/scores.jsonl": score_lines(judged, c),
     }
 
 
@@ -475,28 +433,25 @@ def _programs(folders: Sequence[RunFolder], upstream: Upstream) -> Files:
 
 def without_wording(program: Program) -> Program:
     """Names, steps, order and arguments stay; the source's sentences go."""
-    functions = {name: _silent(function) for name, function in program.functions.items()}
+    functions = {
+        name: replace(
+            function,
+            says="",
+            says_not="",
+            remedy="",
+            notes=(),
+            steps=tuple(_silent_step(step) for step in function.steps),
+            fallbacks=tuple(
+                tuple(replace(act, says="") for act in recipe) for recipe in function.fallbacks
+            ),
+        )
+        for name, function in program.functions.items()
+    }
     return replace(program, functions=functions, constants={})
 
 
-def _silent(function: Function) -> Function:
-    return replace(
-        function,
-        says="",
-        says_not="",
-        remedy="",
-        notes=(),
-        steps=tuple(_silent_step(step) for step in function.steps),
-        fallbacks=tuple(
-            tuple(replace(act, says="") for act in recipe) for recipe in function.fallbacks
-        ),
-    )
-
-
 def _silent_step(step: Step) -> Step:
-    if isinstance(step, Check | Act | ReturnStep):
-        return replace(step, says="")
-    return step
+    return replace(step, says="") if isinstance(step, Check | Act | ReturnStep) else step
 
 
 def _readme(upstream: Upstream | None) -> str:
@@ -513,7 +468,3 @@ def _readme(upstream: Upstream | None) -> str:
         "Check with: sha256sum -c SHA256SUMS, or: sopilot lab verify ARCHIVE, which counts\n"
         "the tables again; sopilot lab report ARCHIVE prints them. Neither needs SOPBench.\n"
     )
-
-
-def _diagnostic(refusal: ArchiveRefusal) -> Diagnostic:
-    return Diagnostic(refusal.code, refusal.message, Place(refusal.name), refusal.help)

@@ -21,7 +21,7 @@ from sopilot_lab.experiments.archive import MANIFEST, STUDY, check_file
 from sopilot_lab.experiments.report.document import Document
 from sopilot_lab.experiments.report.files import FROM_CHECKOUT, document_data, whole_document
 from sopilot_lab.experiments.report.runs import load_runs
-from sopilot_lab.experiments.run_folder import RunFolder
+from sopilot_lab.experiments.run_folder import RunFolder, score_lines
 from sopilot_lab.experiments.source_fingerprint import deciding_sources, read_sources
 from sopilot_lab.experiments.study.plan import load_study
 from sopilot_lab.experiments.study.results import study_document
@@ -85,10 +85,11 @@ def archived_document(base: Path, **how: Any) -> Document:
     packed = _json(base / "analysis" / "how.json", {})
     results = [base / "results"]
     if (base / STUDY).exists():
-        return study_document(load_study(base / STUDY), results, _silent, archived=base, **how)
+        study = load_study(base / STUDY)
+        return study_document(study, results, lambda text: None, archived=base, **how)
     runs = load_runs(results, vary=tuple(packed.get("vary", ())))
     screen = packed.get("screen", "paper")
-    return whole_document(runs, _silent, archived=base, screen=screen, **how)
+    return whole_document(runs, lambda text: None, archived=base, screen=screen, **how)
 
 
 def verify_archive(base: Path) -> Verification:
@@ -141,7 +142,7 @@ def _verify_results(path: Path, verification: Verification) -> None:
         folder = RunFolder.open(path)
         row = json.loads(whole_text(path / "configuration.json"))
         judged, discarded = folder.records(), folder.discarded()
-        scores = whole_text(path / "scores.jsonl").splitlines()
+        scores = whole_text(path / "scores.jsonl")
     except (UserMistake, OSError, ValueError, KeyError, TypeError) as error:
         verification.problems.append(f"results/{name}: it cannot be read: {error}")
         return
@@ -161,11 +162,7 @@ def _verify_results(path: Path, verification: Verification) -> None:
             )
         if record.hypotheses != folder.configuration.hypotheses:
             verification.problems.append(f"results/{name}: `{record.task}` has other hypotheses")
-    counted = [
-        json.dumps(each.score(folder.configuration), sort_keys=True, ensure_ascii=False)
-        for each in judged.values()
-    ]
-    if counted != scores:
+    if score_lines(judged.values(), folder.configuration) != scores:
         verification.problems.append(f"results/{name}: scores.jsonl is not what its runs come to")
 
 
@@ -220,10 +217,6 @@ def _json(path: Path, usual: Any) -> Any:
         return json.loads(whole_text(path))
     except (OSError, ValueError):
         return usual
-
-
-def _silent(text: str) -> None:
-    return None
 
 
 def _mistake(path: Path, message: str) -> UserMistake:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sopilot.agent.approvers import ModelUser, ScriptedUser
@@ -26,11 +26,13 @@ from sopilot.protocols import (
     inputs_of,
     required_of,
 )
+from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
 from sopilot.views.step_tool import STEP_NAMES
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.source import SopbenchTask
 
+DEFAULT_USER = "default"
 CONTROLS = ("null", "refuse-always", "call-everything")
 _ASK = "What do you know?"
 
@@ -124,6 +126,19 @@ class Patience:
     fewest_tried: int = 10
 
 
+@dataclass(frozen=True, slots=True)
+class Party:
+    """Those who take part in a run: the model, the user that it serves, and the patience with
+    both. ``own`` are tasks that are not SOPBench's, by their references; they cannot leave this
+    process."""
+
+    model: Contestant
+    user: Contestant = Contestant(DEFAULT_USER)
+    patience: Patience = Patience()
+    own: Mapping[str, Task] = field(default_factory=dict)
+    keep_traces: bool = False
+
+
 def lasting(fault: str) -> bool:
     """Whether the same run would break in the same way: a refused request, a filter."""
     passing = ("http-408", "http-409", "http-425", "http-429")
@@ -135,7 +150,6 @@ def concerns_all(fault: str) -> bool:
     return fault in ("http-401", "http-402", "http-403", "http-404")
 
 
-DEFAULT_USER = "default"
 SLOPPY: Final = "sloppy"
 SLOPPINESS: Final = Misbehaviour(
     skip_check=0.15, act_early=0.1, over_verify=0.3, return_without_evidence=0.1,
@@ -172,24 +186,23 @@ def named_model(who: Contestant, about: Mapping[str, str]) -> Model:
 
 
 def served_user(
-    who: Contestant,
+    party: Party,
     task: SopbenchTask,
     upstream: Upstream,
     *,
     about: Mapping[str, str],
     budgets: Budgets,
-    retries: Retries,
 ) -> User:
     """``default`` tells everything it knows at every turn, as upstream's default user does;
     any other name is a model that plays upstream's user role."""
-    if who.name == DEFAULT_USER:
+    if party.user.name == DEFAULT_USER:
         return ScriptedUser(task.user_prompt, task.user_known)
     text = upstream.official_text(task.domain, task.goal, task.index)
     return ModelUser(
-        named_model(who, {**about, "plays": "user"}),
+        named_model(party.user, {**about, "plays": "user"}),
         text.user_role,
         task.user_prompt,
-        retries=retries,
+        retries=party.patience.retries,
         timeout_seconds=budgets.request_seconds,
         temperature=budgets.temperature,
     )

@@ -176,7 +176,7 @@ _SOURCES = {
 def run_in_inspect(shard: Shard, upstream: Upstream | None, seen: Seen) -> int:
     """How many tasks have no record afterwards."""
     folder = RunFolder.open(shard.folder)
-    runner = shard.trial_runner(upstream)
+    runner = TrialRunner(shard.configuration, upstream, shard.party)
     judged: dict[str, BenchRecord] = {}
     stopped: list[SopilotError] = []
     with folder.writer() as writer:

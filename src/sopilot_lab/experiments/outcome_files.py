@@ -20,7 +20,7 @@ from sopilot.files.text import whole_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot_lab.experiments.archive_reading import is_archive, opened_archive
-from sopilot_lab.experiments.run_folder import RunConfiguration, record_from_json
+from sopilot_lab.experiments.run_folder import RunConfiguration, RunFolder, record_from_json
 from sopilot_lab.statistics.reading import Row, outcomes_from, read_rows
 
 _UNREAD = {"messages", "events", "store", "attachments"}
@@ -53,20 +53,11 @@ def rows_of_inspect_log(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
             yield place, record.score(RunConfiguration(**configuration))
             continue
         known = {**shared, **(sample.metadata or {})}
-        row: dict[str, Any] = {name: known[name] for name in _NAMES if known.get(name) is not None}
-        yield (
-            place,
-            {
-                "goal": str(sample.id),
-                "kind": "execute",
-                "arm": evaluation.task,
-                **row,
-                "task": str(sample.id),
-                "model": str(evaluation.model),
-                "run": sample.epoch,
-                "passed": None if score is None else _passed(score.value, place),
-            },
-        )
+        usual = {"goal": str(sample.id), "kind": "execute", "arm": evaluation.task}
+        row = {name: known[name] for name in _NAMES if known.get(name) is not None}
+        passed = None if score is None else _passed(score.value, place)
+        ours = {"task": str(sample.id), "model": str(evaluation.model), "run": sample.epoch}
+        yield place, {**usual, **row, **ours, "passed": passed}
 
 
 def _passed(value: object, place: Place) -> bool | None:
@@ -99,36 +90,28 @@ def _rows(path: Path) -> list[Row]:
     if path.is_dir():
         return _folder(path)
     if path.suffix == ".eval":
-        return _inspect_log(path)
+        return list(rows_of_inspect_log(path))
     try:
         text = whole_text(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UserMistake(f"`{path}` cannot be read: {error}") from None
     if path.suffix == ".json" and _is_inspect_log(text):
-        return _inspect_log(path)
+        return list(rows_of_inspect_log(path))
     return read_rows(text, str(path))
 
 
 def _folder(path: Path) -> list[Row]:
     if (path / "configuration.json").exists():
-        from sopilot_lab.experiments.run_folder import RunFolder
-
         folder = RunFolder.open(path)
         return [
             (Place(str(path), path=task), record.score(folder.configuration))
             for task, record in sorted(folder.records().items())
         ]
-    results = [row for each in sorted(path.rglob("*.eval")) for row in _inspect_log(each)]
+    results = [row for log in sorted(path.rglob("*.eval")) for row in rows_of_inspect_log(log)]
     if not results:
         cure = "name a folder of `lab run`, a folder of Inspect's logs, or a result file"
         raise mistake("empty", "no outcomes in it", Place(str(path)), cure)
     return results
-
-
-def _inspect_log(path: Path) -> list[Row]:
-    from sopilot_lab.experiments.outcome_files import rows_of_inspect_log
-
-    return list(rows_of_inspect_log(path))
 
 
 def foreign_rows(

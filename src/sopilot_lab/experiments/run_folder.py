@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 from sopilot import __version__
 from sopilot.files.text import read_text, whole_bytes, whole_text, write_whole
-from sopilot.messages.diagnostic import Diagnostic, Place
+from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import TraceError, UserMistake, mistake
 from sopilot.trace.files import TraceFile, read_trace
 from sopilot_lab.experiments.source_fingerprint import (
@@ -176,6 +176,14 @@ def record_from_json(row: Mapping[str, Any]) -> BenchRecord:
     return BenchRecord(**{key: value for key, value in row.items() if key in _FIELDS})
 
 
+def score_lines(records: Iterable[BenchRecord], configuration: RunConfiguration) -> str:
+    rows = (
+        json.dumps(each.score(configuration), sort_keys=True, ensure_ascii=False)
+        for each in records
+    )
+    return "".join(f"{row}\n" for row in rows)
+
+
 NOT_RUN: Final = "not-run"
 _ORPHANS_SECONDS = 120.0
 
@@ -207,7 +215,8 @@ class RunFolder:
         if named.exists():
             known = cls.open(path)
             if known.configuration.fingerprint != configuration.fingerprint:
-                fields = _differing_fields(known.configuration, configuration)
+                old, new = known.configuration.as_json(), configuration.as_json()
+                fields = [key for key in old if old[key] != new[key] and key != "sources"]
                 code = known._other_code(configuration)
                 join = ", ".join([*(f"{name} differs" for name in fields), *code])
                 help_text = "name another folder with -o"
@@ -329,38 +338,26 @@ class RunFolder:
     def leader(self) -> Iterator[None]:
         """One sweep at a time; waits until workers of a killed one have stopped."""
         with (self.path / "leader.lock").open("w") as lead:
-            try:
-                fcntl.flock(lead, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise _mistake(
-                    self.path, "another sweep runs in this folder", "wait for it, or use another"
-                ) from None
+            if not _locked(lead):
+                message = "another sweep runs in this folder"
+                raise _mistake(self.path, message, "wait for it, or use another")
             self._wait_for_orphans()
             yield
 
     def _wait_for_orphans(self) -> None:
         until = time.monotonic() + _ORPHANS_SECONDS
         with (self.path / "workers.lock").open("w") as lock:
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    return
-                except OSError:
-                    if time.monotonic() > until:
-                        raise _mistake(
-                            self.path, "workers of an earlier sweep still run", "end them first"
-                        ) from None
-                    time.sleep(0.05)
+            while not _locked(lock):
+                if time.monotonic() > until:
+                    message = "workers of an earlier sweep still run"
+                    raise _mistake(self.path, message, "end them first")
+                time.sleep(0.05)
 
     # --- what is derived -------------------------------------------------------------
 
     def write_scores(self) -> Path:
-        rows = [
-            json.dumps(record.score(self.configuration), sort_keys=True, ensure_ascii=False)
-            for record in self.records().values()
-        ]
         path = self.path / "scores.jsonl"
-        write_whole(path, "".join(f"{row}\n" for row in rows))
+        write_whole(path, score_lines(self.records().values(), self.configuration))
         return path
 
     def write_summary(self, summary: Mapping[str, Any]) -> None:
@@ -388,15 +385,19 @@ class RecordWriter:
         os.fsync(self._descriptor)
 
 
+def _locked(file: TextIO) -> bool:
+    """Lock the file; whether nobody else has it."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def task_order(item: tuple[str, object]) -> tuple[str, int, str]:
     """Sort key of a pair whose first half is a task: `#9` comes before `#10`."""
     task, _, name = item[0].rpartition("#")
     return task, int(name) if name.isdecimal() else -1, name
-
-
-def _differing_fields(known: RunConfiguration, wanted: RunConfiguration) -> list[str]:
-    old, new = known.as_json(), wanted.as_json()
-    return [key for key in old if old[key] != new[key] and key != "sources"]
 
 
 def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
@@ -418,7 +419,7 @@ class RecordedRun:
             trace = read_trace(read_text(self.file))
         except TraceError as error:
             message = f"this trace cannot be read: {error}"
-            raise UserMistake([Diagnostic("bad-trace", message, Place(str(self.file)))]) from error
+            raise mistake("bad-trace", message, Place(str(self.file))) from error
         if trace.session_id != self.record.run_id:
             return None  # that of a run which was made again
         return trace
@@ -428,20 +429,20 @@ def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
     """The runs of each folder, or of the run folders in it."""
     results = []
     for path in paths:
-        folders = _folders(path)
+        folders = folders_below(path)
         if not folders:
             message, cure = "there are no runs in it", "name a folder that `lab run -o` made"
-            raise UserMistake([Diagnostic("empty", message, Place(str(path)), cure)])
+            raise mistake("empty", message, Place(str(path)), cure)
         for folder in folders:
             for task, record in folder.records().items():
                 file = folder.trace_file(task)
-                results.append(
-                    RecordedRun(record, folder.configuration, file if file.exists() else None)
-                )
+                kept = file if file.exists() else None
+                results.append(RecordedRun(record, folder.configuration, kept))
     return results
 
 
-def _folders(path: Path) -> list[RunFolder]:
+def folders_below(path: Path) -> list[RunFolder]:
+    """The folder itself, or those in it."""
     if (path / "configuration.json").exists():
         return [RunFolder.open(path)]
-    return [RunFolder.open(each.parent) for each in sorted(path.glob("*/configuration.json"))]
+    return [RunFolder.open(each.parent) for each in sorted(path.rglob("configuration.json"))]

@@ -11,7 +11,7 @@ import importlib.util
 import os
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -24,7 +24,7 @@ from sopilot_lab.experiments.entrants import (
     DEFAULT_USER,
     OFFLINE,
     Contestant,
-    Patience,
+    Party,
     concerns_all,
     lasting,
 )
@@ -51,30 +51,14 @@ class SweepStopped(RunEnded):
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """``at_once`` runs go on together: worth it only where a model is waited for. ``own`` are
-    tasks that are not SOPBench's; they cannot leave this process."""
+    """``at_once`` runs go on together: worth it only where a model is waited for."""
 
     folder: Path
     configuration: RunConfiguration
     references: tuple[Reference, ...]
+    party: Party
     runner: Runner = "plain"
     at_once: int = 1
-    keep_traces: bool = False
-    contestant: Contestant | None = None
-    user: Contestant | None = None
-    patience: Patience = field(default_factory=Patience)
-    own: Mapping[str, Task] = field(default_factory=dict)
-
-    def trial_runner(self, upstream: Upstream | None) -> TrialRunner:
-        return TrialRunner(
-            self.configuration,
-            upstream,
-            contestant=self.contestant,
-            user=self.user,
-            patience=self.patience,
-            own=self.own,
-            keep_traces=self.keep_traces,
-        )
 
 
 @dataclass(slots=True)
@@ -98,7 +82,7 @@ class Standing:
             raise SweepStopped(f"every task would end so: {trial.record.reason}")
 
     def count(self, judged: Trial | None) -> None:
-        patience = self.shard.patience
+        patience = self.shard.party.patience
         self.tried += 1
         self.missing += judged is None
         enough = self.tried >= min(patience.fewest_tried, len(self.shard.references))
@@ -125,7 +109,7 @@ def run_shard(shard: Shard, seen: Seen = nobody) -> int:
 
 
 async def _run_plainly(shard: Shard, upstream: Upstream | None, seen: Seen) -> int:
-    runner = shard.trial_runner(upstream)
+    runner = TrialRunner(shard.configuration, upstream, shard.party)
     folder = RunFolder.open(shard.folder)
     free = asyncio.Semaphore(shard.at_once)
     with folder.writer() as writer:
@@ -145,7 +129,7 @@ async def run_and_record(
     """Until a run is judged. Broken runs are recorded and, where that may help, made again
     under a new identity."""
     judged: Trial | None = None
-    for _ in range(1 + standing.shard.patience.redraws):
+    for _ in range(1 + standing.shard.party.patience.redraws):
         trial = await run(reference)
         standing.keep(trial)
         if not trial.record.discarded:
@@ -226,27 +210,23 @@ def run_sweep(
     path: Path,
     configuration: RunConfiguration,
     references: Sequence[Reference],
+    party: Party | None = None,
     *,
-    contestant: Contestant | None = None,
-    user: Contestant | None = None,
-    patience: Patience | None = None,
-    own: Mapping[str, Task] | None = None,
     on: On = "local",
     runner: Runner | None = None,
     workers: int | None = None,
     at_once: int | None = None,
-    keep_traces: bool = False,
     seen: Seen = nobody,
 ) -> Sweep:
     """Continues what is in the folder: a task with a judged run is not run again."""
     chosen: Runner = runner or ("inspect" if inspect_is_here() else "plain")
-    who = contestant or Contestant(configuration.model)
-    offline = who.name in OFFLINE and not own
+    party = party or Party(Contestant(configuration.model), Contestant(configuration.user))
+    offline = party.model.name in OFFLINE and not party.own
     folder = RunFolder.create(path, configuration)
     begun = time.perf_counter()
     stopped = ""
     with folder.leader():
-        folder.ask({str(each): _should(each, configuration, own or {}) for each in references})
+        folder.ask({str(each): _should(each, configuration, party.own) for each in references})
         done = folder.records()
         pending = tuple(each for each in references if str(each) not in done)
         count = workers or (os.cpu_count() or 1 if offline else 1)
@@ -257,13 +237,9 @@ def run_sweep(
                 path.resolve(),
                 configuration,
                 part,
+                party,
                 runner=chosen,
-                at_once=at_once or (1 if who.name in OFFLINE | ALONE else _AT_ONCE),
-                keep_traces=keep_traces,
-                contestant=who,
-                user=user,
-                patience=patience or Patience(),
-                own=own or {},
+                at_once=at_once or (1 if party.model.name in OFFLINE | ALONE else _AT_ONCE),
             )
             for part in shares(pending, count)
         ]

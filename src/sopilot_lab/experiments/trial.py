@@ -8,7 +8,8 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from sopilot.records.loading import export_trace
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.run import Conditions, open_task, play_task
 from sopilot.tasks.scenario_verdict import calls_made, post_goal_calls
-from sopilot.tasks.task import FinishedRun, Score, Task
+from sopilot.tasks.task import FinishedRun, Task
 from sopilot.trace.files import write_trace
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import view_named
@@ -43,7 +44,7 @@ from sopilot.views.view import View
 from sopilot_lab.experiments.entrants import (
     DEFAULT_USER,
     Contestant,
-    Patience,
+    Party,
     playing,
     served_user,
 )
@@ -55,36 +56,42 @@ from sopilot_lab.sopbench.source import load_task, task_actions, tool_list
 from sopilot_lab.sopbench.tasks import OwnReference, as_official, as_task
 
 
+class Stopwatch:
+    """Adds up the seconds that are spent inside of it; blocks may overlap."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - begun
+
+
 class TimedModel:
     """``system_by_call`` is the system text of every request, in characters: first message and
-    slot; ``system_characters`` the largest of them. ``answered`` sees every exchange."""
+    slot. ``answered`` sees every exchange."""
 
     def __init__(
-        self, model: Model, answered: Callable[[ModelRequest, ModelReply], None] = lambda *_: None
+        self, model: Model, watch: Stopwatch, answered: Callable[[ModelRequest, ModelReply], None]
     ) -> None:
-        self._model = model
-        self._answered = answered
-        self.seconds = 0.0
+        self._model, self._watch, self._answered = model, watch, answered
         self.system_by_call: list[int] = []
-
-    @property
-    def system_characters(self) -> int:
-        return max(self.system_by_call, default=0)
 
     @property
     def name(self) -> str:
         return self._model.name
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        begun = time.perf_counter()
-        try:
+        shown = sum(len(m.content) for m in request.messages if m.role == "system")
+        self.system_by_call.append(shown)
+        with self._watch.running():
             reply = await self._model.complete(request)
             self._answered(request, reply)
             return reply
-        finally:
-            self.seconds += time.perf_counter() - begun
-            shown = sum(len(m.content) for m in request.messages if m.role == "system")
-            self.system_by_call.append(shown)
 
     async def close(self) -> None:
         await close_model(self._model)
@@ -93,37 +100,19 @@ class TimedModel:
 class TimedTools:
     """Implements ``KeepsUnmadeCalls`` for tools that do."""
 
-    def __init__(self, tools: Tools) -> None:
-        self._tools = tools
-        self.seconds = 0.0
+    def __init__(self, tools: Tools, watch: Stopwatch) -> None:
+        self._tools, self._watch = tools, watch
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self._tools.schemas()
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        begun = time.perf_counter()
-        try:
+        with self._watch.running():
             return await self._tools.call(name, arguments, key=key)
-        finally:
-            self.seconds += time.perf_counter() - begun
 
     async def unmade(self, call: ToolCall, problem: str) -> bool:
         tools: object = self._tools
         return isinstance(tools, KeepsUnmadeCalls) and await tools.unmade(call, problem)
-
-
-class TimedScore:
-    def __init__(self, score: Score | None) -> None:
-        self._score = score
-        self.seconds = 0.0
-
-    def __call__(self, messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
-        assert self._score is not None
-        begun = time.perf_counter()
-        try:
-            return self._score(messages, run)
-        finally:
-            self.seconds += time.perf_counter() - begun
 
 
 Reference = TaskReference | OwnReference
@@ -153,33 +142,26 @@ class _Opened:
 
 
 class TrialRunner:
-    """Runs tasks one after the other or at once; keeps what tasks share. ``own`` are tasks
-    that are not SOPBench's, by their references."""
+    """Runs tasks one after the other or at once; keeps what tasks share."""
 
     def __init__(
         self,
         configuration: RunConfiguration,
         upstream: Upstream | None,
+        party: Party | None = None,
         *,
-        contestant: Contestant | None = None,
-        user: Contestant | None = None,
-        patience: Patience | None = None,
-        own: Mapping[str, Task] | None = None,
-        keep_traces: bool = False,
-        exchanged: Callable[[ModelRequest, ModelReply], None] | None = None,
+        exchanged: Callable[[ModelRequest, ModelReply], None] = lambda request, reply: None,
     ) -> None:
         self._exchanged = exchanged
         self.configuration = configuration
         self.answered = False
         """Whether the model has answered anything yet."""
-        self._contestant = contestant or Contestant(configuration.model)
-        self._user = user or Contestant(configuration.user)
-        self._retries = (patience or Patience()).retries
+        self._party = party or Party(
+            Contestant(configuration.model), Contestant(configuration.user)
+        )
         self._arm: View = view_named(configuration.arm)
         self._tools: ToolList = tool_list(configuration.tools)
         self._upstream = upstream
-        self._own = own or {}
-        self._keep_traces = keep_traces
         self._shelf = None if upstream is None else ProgramShelf(self._tools, upstream)
 
     async def run(self, reference: Reference, watch: Watch = nobody_watches) -> Trial:
@@ -206,37 +188,39 @@ class TrialRunner:
 
     def _hashes(self, reference: Reference) -> tuple[str, str]:
         if isinstance(reference, OwnReference):
-            briefing = self._own[str(reference)].briefing
+            briefing = self._party.own[str(reference)].briefing
             program = briefing.programs[reference.goal]
             return handbook_hash(briefing.handbook), program_hash(program)
+        upstream, shelf = self._checkout()
+        shelved = shelf.program(load_task(reference, upstream=upstream))
+        return shelved.handbook_sha256, shelved.program_sha256
+
+    def _checkout(self) -> tuple[Upstream, ProgramShelf]:
         if self._shelf is None or self._upstream is None:
             raise InternalBug("a SOPBench task needs a checkout")
-        shelved = self._shelf.program(load_task(reference, upstream=self._upstream))
-        return shelved.handbook_sha256, shelved.program_sha256
+        return self._upstream, self._shelf
 
     def _open(self, reference: Reference) -> _Opened:
         if isinstance(reference, OwnReference):
-            if self._user.name != DEFAULT_USER:
+            if self._party.user.name != DEFAULT_USER:
                 raise UserMistake("a model plays the user of SOPBench's tasks alone")
-            return _Opened(self._own[str(reference)])
-        if self._shelf is None or self._upstream is None:
-            raise InternalBug("a SOPBench task needs a checkout")
-        own = load_task(reference, upstream=self._upstream)
-        program = self._shelf.program(own).program
+            return _Opened(self._party.own[str(reference)])
+        upstream, shelf = self._checkout()
+        own = load_task(reference, upstream=upstream)
+        program = shelf.program(own).program
         language = self.configuration.language
         if self.configuration.arm in UNSCAFFOLDED:
             language = "en"
-        task = as_task(own, program, self._tools, self._upstream, language)
+        task = as_task(own, program, self._tools, upstream, language)
         user = served_user(
-            self._user, own, self._upstream,
-            about=self._about(str(reference)), budgets=self._budgets(task), retries=self._retries,
+            self._party, own, upstream, about=self._about(str(reference)),
+            budgets=self._budgets(task),
         )  # fmt: skip
         return _Opened(task, user, task_actions(own, self._tools))
 
     def _answer(self, request: ModelRequest, reply: ModelReply) -> None:
         self.answered = True
-        if self._exchanged is not None:
-            self._exchanged(request, reply)
+        self._exchanged(request, reply)
 
     def first_message(self, reference: TaskReference) -> str:
         """The resident text of a task, which no request goes without."""
@@ -259,19 +243,26 @@ class TrialRunner:
 
     async def _run(self, opened: _Opened, record: BenchRecord, watch: Watch, begun: float) -> Trial:
         task = opened.task
-        simulation = task.open()
-        ready = time.perf_counter() - begun
-        playing_model = playing(self._contestant, task.reader, self._about(record.task))
-        model = TimedModel(playing_model, self._answer)
-        tools, score = TimedTools(simulation.tools), TimedScore(simulation.score)
-        simulation = replace(simulation, tools=tools, score=score)
+        thinking, acting = Stopwatch(), Stopwatch()
+        opened_simulation = task.open()
+        acting.seconds = time.perf_counter() - begun
+
+        def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
+            assert opened_simulation.score is not None
+            with acting.running():
+                return opened_simulation.score(messages, run)
+
+        tools = TimedTools(opened_simulation.tools, acting)
+        simulation = replace(opened_simulation, tools=tools, score=score)
+        player = playing(self._party.model, task.reader, self._about(record.task))
+        model = TimedModel(player, thinking, self._answer)
         conditions = Conditions(
             self._arm,
             model,
             model_name=self.configuration.model,
             user=opened.user,
             budgets=self._budgets(task),
-            retries=self._retries,
+            retries=self._party.patience.retries,
             watch=watch,
         )
         store = MemoryStore()
@@ -288,7 +279,7 @@ class TrialRunner:
             session, task.briefing.handbook, self._arm, goal=task.goal, offered=opened.offered
         )
         trace = ""
-        if self._keep_traces:
+        if self._party.keep_traces:
             trace = write_trace(await export_trace(store, session.id, payloads=True, secrets=True))
         await session.release()
         calls = calls_made(await session.whole_events())
@@ -304,11 +295,11 @@ class TrialRunner:
             calls=tuple(call.action for call in calls),
             r2=after,
             findings=dict(sorted(Counter(each.code for each in report.findings).items())),
-            system_characters=model.system_characters,
+            system_characters=max(model.system_by_call, default=0),
             system_by_call=tuple(model.system_by_call),
             seconds=round(time.perf_counter() - begun, 6),
-            model_seconds=round(model.seconds, 6),
-            world_seconds=round(tools.seconds + score.seconds + ready, 6),
+            model_seconds=round(thinking.seconds, 6),
+            world_seconds=round(acting.seconds, 6),
             **self._spent(result, opened.user),
         )
         return Trial(record, report.findings, trace, result)
@@ -317,7 +308,7 @@ class TrialRunner:
         usage = result.usage
         played: Usage = getattr(user, "usage", Usage())
         lost = result.lost.prompt_tokens + result.lost.completion_tokens
-        costs = [self._contestant.cost(usage, result.lost), self._user.cost(played)]
+        costs = [self._party.model.cost(usage, result.lost), self._party.user.cost(played)]
         known = [cost for cost in costs if cost is not None]
         return {
             "agent_turns": result.agent_turns,

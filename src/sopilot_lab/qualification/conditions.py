@@ -18,7 +18,7 @@ from sopilot_lab.statistics.non_inferiority import (
     non_inferiority_power,
 )
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
-from sopilot_lab.statistics.paired import Discordance, Pairs, mcnemar, pair
+from sopilot_lab.statistics.paired import Discordance, mcnemar, pair
 from sopilot_lab.statistics.power import minimum_detectable_effect, tasks_needed
 from sopilot_lab.statistics.rates import PostGoal
 
@@ -27,23 +27,32 @@ _DRAWS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """``p`` is one-sided: that ``first`` beats ``second``; ``clustered_p`` the same with whole
-    goals flipped; ``inferior_p`` that it loses the margin or more, so that a small one shows the
-    contrary. ``goals_interval`` is the difference's with whole goals resampled, ``classes`` are
-    the discordant pairs of either kind."""
+    """``inferior_p``: that ``first`` loses the margin or more, so that a small one shows the
+    contrary. ``classes`` are the discordant pairs of either kind."""
 
     first: str
     second: str
-    pairs: int
-    goals: int
-    discordance: Discordance
-    p: float
-    clustered_p: float
+    compared: Comparison
     inferior_p: float | Undefined
-    goals_interval: Interval | Undefined
-    difference: float | Undefined
-    interval: Interval | Undefined
     classes: dict[TaskKind, Discordance]
+
+    @property
+    def pairs(self) -> int:
+        return self.compared.pairs
+
+    @property
+    def discordance(self) -> Discordance:
+        return self.compared.discordance
+
+    @property
+    def p(self) -> float:
+        """One-sided p that ``first`` beats ``second``."""
+        return one_sided(self.compared.p, self.discordance.net)
+
+    @property
+    def clustered_p(self) -> float:
+        """The same with whole goals flipped."""
+        return one_sided(self.compared.clustered.p, self.compared.clustered.net)
 
     def harm(self, kind: TaskKind) -> float:
         """One-sided p that ``first`` loses to ``second`` on tasks of this kind."""
@@ -56,40 +65,14 @@ def contrast(first: str, second: str, outcomes: Iterable[RunOutcome]) -> Contras
     pairs = pair(
         [item for item in held if item.arm == first], [item for item in held if item.arm == second]
     )
-    comparison: Comparison = compare(pairs, draws=_DRAWS)
-    return Contrast(
-        first=first,
-        second=second,
-        pairs=comparison.pairs,
-        goals=comparison.goals,
-        discordance=comparison.discordance,
-        p=one_sided(comparison.p, comparison.discordance.net),
-        clustered_p=one_sided(comparison.clustered.p, comparison.clustered.net),
-        inferior_p=non_inferiority(
-            comparison.discordance.wins,
-            comparison.discordance.losses,
-            comparison.pairs,
-            margin=rule.MARGIN,
-        ),
-        goals_interval=comparison.clustered_interval
-        if isinstance(comparison.clustered_interval, Undefined)
-        else comparison.clustered_interval.interval,
-        difference=comparison.difference,
-        interval=comparison.interval,
-        classes=_by_kind(pairs),
-    )
+    counts = pairs.discordance
+    inferior_p = non_inferiority(counts.wins, counts.losses, len(pairs), margin=rule.MARGIN)
+    return Contrast(first, second, compare(pairs, draws=_DRAWS), inferior_p, pairs.by_kind())
 
 
 def one_sided(two_sided: float, net: int) -> float:
     """Both null distributions are symmetric, so the half belongs to the side that leads."""
     return two_sided / 2 if net > 0 else 1.0
-
-
-def _by_kind(pairs: Pairs) -> dict[TaskKind, Discordance]:
-    discordances: dict[TaskKind, Discordance] = {}
-    for item in pairs.pairs:
-        discordances[item.kind] = discordances.get(item.kind, Discordance()) + item.discordance
-    return discordances
 
 
 _UNSEEN = 0.2
@@ -220,7 +203,7 @@ def conditions_of(seen: PagingEvidence, contrasts: list[Contrast]) -> tuple[Pagi
         chosen = contrast(seen.arm, seen.representation, seen.outcomes)
         contrasts.append(chosen)
     conditions = [_enough(result), _benefit(result, seen.level)]
-    if result.goals >= rule.CLUSTERED_FROM_GOALS:
+    if result.compared.goals >= rule.CLUSTERED_FROM_GOALS:
         conditions.append(_across_goals(result, seen.level))
     if chosen is not None:
         conditions.append(_not_below(chosen))
@@ -270,7 +253,7 @@ def _across_goals(result: Contrast, level: float) -> PagingCondition:
         "across-goals",
         met,
         f"goals flipped as a whole: one-sided p = {_p(result.clustered_p)} "
-        f"over {result.goals} goals",
+        f"over {result.compared.goals} goals",
         "" if met else "the gain would have to show in more of the goals",
         (Answer.PAGE,),
     )
@@ -292,13 +275,13 @@ def _not_inferior(contrasts: Sequence[Contrast], level: float) -> PagingConditio
     hang together, which the exact test does not know."""
     parts, met = [], True
     for item in contrasts:
-        wins, losses = item.discordance.wins, item.discordance.losses
-        part = f"against {item.second} {wins}:{losses} of {item.pairs} pairs, exact p = "
+        part = f"against {item.second} {item.discordance} of {item.pairs} pairs, exact p = "
         part += _p(item.inferior_p)
         met = met and not isinstance(item.inferior_p, Undefined) and item.inferior_p <= level
-        if item.goals >= rule.CLUSTERED_FROM_GOALS and isinstance(item.goals_interval, Interval):
-            met = met and item.goals_interval.low > -rule.MARGIN
-            part += f", goals resampled from {item.goals_interval.low:+.2f} on"
+        within = item.compared.clustered_interval
+        if item.compared.goals >= rule.CLUSTERED_FROM_GOALS and isinstance(within, Interval):
+            met = met and within.low > -rule.MARGIN
+            part += f", goals resampled from {within.low:+.2f} on"
         parts.append(part)
     shown = "; ".join(parts)
     return PagingCondition(
@@ -313,7 +296,7 @@ def _not_inferior(contrasts: Sequence[Contrast], level: float) -> PagingConditio
 def _classes(result: Contrast, planned: set[TaskKind]) -> PagingCondition:
     harmed = [kind for kind in TaskKind if result.harm(kind) <= rule.HARM_LEVEL]
     unseen = sorted(planned - set(result.classes))
-    shown = [f"{kind} {part.wins}:{part.losses}" for kind, part in sorted(result.classes.items())]
+    shown = [f"{kind} {part}" for kind, part in sorted(result.classes.items())]
     shown += [f"{kind} undefined (no pairs)" for kind in unseen]
     change = ""
     if harmed:
@@ -344,12 +327,11 @@ def _quiet(natural: PostGoal) -> PagingCondition:
             f"ΔR2 is undefined: {natural.delta.reason}",
             "runs of either side in which the goal action succeeds",
         )
-    low: float | None = None
+    loud = natural.delta >= rule.LARGEST_DELTA_R2
     shown = "no interval"
-    if not isinstance(natural.interval, Undefined):
-        low = natural.interval.interval.low
-        shown = f"90 % interval {low:+.2f} to {natural.interval.interval.high:+.2f}"
-    loud = natural.delta >= rule.LARGEST_DELTA_R2 or (low is not None and low > 0)
+    if isinstance(natural.interval, Interval):
+        loud = loud or natural.interval.low > 0
+        shown = f"90 % interval {natural.interval.low:+.2f} to {natural.interval.high:+.2f}"
     return PagingCondition(
         "quiet",
         not loud,
@@ -383,8 +365,7 @@ def _oriented(probe: ProbeScore, scripted: bool) -> PagingCondition:
 
 
 def discordants(result: Contrast) -> str:
-    wins, losses = result.discordance.wins, result.discordance.losses
-    return f"{wins}:{losses} of {result.pairs} pairs, one-sided p = {_p(result.p)}"
+    return f"{result.discordance} of {result.pairs} pairs, one-sided p = {_p(result.p)}"
 
 
 def _p(value: float | Undefined) -> str:

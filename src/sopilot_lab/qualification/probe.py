@@ -29,11 +29,10 @@ from sopilot.trace.events import Event
 from sopilot.values.json import JSON, Fields
 from sopilot.views.program_text import render_flat
 from sopilot_lab.statistics.intervals import (
-    SEED,
     Interval,
     Undefined,
-    bootstrap_interval,
     clopper_pearson,
+    clustered_interval,
 )
 
 NextMove = tuple[str, str]
@@ -382,24 +381,15 @@ def probe_score(grades: Iterable[ProbeGrade]) -> ProbeScore:
         localisation=localised / count,
         interval=clopper_pearson(localised, count),
         score=sum(item.score for item in held) / count,
-        score_interval=_score_interval(held),
+        # The questions of a case stand or fall together.
+        score_interval=clustered_interval(
+            ((item.case, (round(item.score * _PARTS), 1)) for item in held),
+            lambda drawn: drawn[0] / drawn[1] / _PARTS,
+            draws=2_000,
+        ),
         whole=sum(item.whole for item in held) / count,
         answered=sum(item.answered for item in held),
     )
-
-
-def _score_interval(grades: Sequence[ProbeGrade]) -> Interval | Undefined:
-    """By resampled cases: the questions of a case stand or fall together."""
-    sums: dict[str, list[int]] = {}
-    for each in grades:
-        entry = sums.setdefault(each.case, [0, 0])
-        entry[0] += round(each.score * _PARTS)
-        entry[1] += 1
-    units = [tuple(entry) for _, entry in sorted(sums.items())]
-    result = bootstrap_interval(
-        units, lambda drawn: drawn[0] / drawn[1] / _PARTS, draws=2_000, seed=SEED
-    )
-    return result if isinstance(result, Undefined) else result.interval
 
 
 _PARTS = 1_000_000

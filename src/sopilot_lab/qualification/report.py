@@ -16,7 +16,7 @@ from sopilot_lab.qualification.conditions import Contrast, foresight
 from sopilot_lab.qualification.paging_decision import Verdict
 from sopilot_lab.qualification.prepared import PreparedCheck, Rehearsal
 from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, scores_by_depth
-from sopilot_lab.statistics.intervals import BootstrapInterval, Interval, Undefined, clopper_pearson
+from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
 from sopilot_lab.statistics.rates import accuracy
 
 
@@ -107,15 +107,15 @@ def _contrast(contrast: Contrast) -> dict[str, JSON]:
         "first": contrast.first,
         "second": contrast.second,
         "pairs": contrast.pairs,
-        "goals": contrast.goals,
+        "goals": contrast.compared.goals,
         "wins": contrast.discordance.wins,
         "losses": contrast.discordance.losses,
         "p_one_sided": contrast.p,
         "p_goals": contrast.clustered_p,
         "p_inferior": _plain(contrast.inferior_p),
-        "goals_interval": _plain(contrast.goals_interval),
-        "difference": _plain(contrast.difference),
-        "interval": _plain(contrast.interval),
+        "goals_interval": _plain(contrast.compared.clustered_interval),
+        "difference": _plain(contrast.compared.difference),
+        "interval": _plain(contrast.compared.interval),
     }
 
 
@@ -125,8 +125,6 @@ def _probe(score: ProbeScore) -> dict[str, JSON]:
 
 def _plain(value: Any) -> JSON:
     """An undefined figure is ``null``, an interval a pair."""
-    if isinstance(value, BootstrapInterval):
-        value = value.interval
     if isinstance(value, Interval):
         return [value.low, value.high]
     return None if isinstance(value, Undefined) else value
@@ -297,7 +295,7 @@ def _tiles(document: Fields) -> list[tuple[str, JSON, str]]:
         ("representation", document["representation"] or "–", ""),
         ("where actions are guarded", document.get("guarded_arm") or "–", ""),
         ("ΔR2", "–" if delta is None else f"{delta:+.2f}", ""),
-        ("localisation", _share(document["probe"]["localisation"]), ""),
+        ("localisation", _number(document["probe"]["localisation"]), ""),
         ("requests", document["used"]["requests"], ""),
     ]
 
@@ -308,8 +306,8 @@ def _plots(document: Fields) -> Iterator[Drawing]:
             arm,
             item["rate"],
             item["interval"],
-            f"{item['pass']}/{item['n']} (execute {_share(item['execute'])}, "
-            f"refuse {_share(item['refuse'])})",
+            f"{item['pass']}/{item['n']} (execute {_number(item['execute'])}, "
+            f"refuse {_number(item['refuse'])})",
             arm == document["arm"],
             view_colour(arm),
         )
@@ -337,13 +335,7 @@ def _plots(document: Fields) -> Iterator[Drawing]:
 
 def _natural(document: Fields) -> Drawing:
     marks = [
-        Mark(
-            arm,
-            item["r2"],
-            None,
-            "–" if item["r2"] is None else f"{item['r2']:.2f}",
-            colour=view_colour(arm),
-        )
+        Mark(arm, item["r2"], None, _number(item["r2"]), colour=view_colour(arm))
         for arm, item in document["arms"].items()
     ]
     result = document["natural"]
@@ -361,13 +353,10 @@ def _probe_plot(probe: Fields) -> Drawing:
             name,
             item["localisation"],
             item["interval"],
-            f"{_share(item['localisation'])} of {item['questions']}, score {_share(item['score'])}",
+            f"{_number(item['localisation'])} of {item['questions']}, "
+            f"score {_number(item['score'])}",
             name == "all",
         )
         for name, item in rows.items()
     ]
     return dot_plot(_PROBE, marks, least=0.0, most=1.0, axis="localisation, exact 95 % intervals")
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"

@@ -30,6 +30,17 @@ class GoalReplay:
     classification: Classification
     what: str
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        return (
+            self.domain,
+            self.goal,
+            f"{self.passes}/{self.runs}",
+            f"{self.reachable_tasks}/{self.execute_tasks}",
+            "yes" if self.offered else "no",
+            self.classification,
+        )
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -81,18 +92,7 @@ def _classify(
 
 
 def defect_lines(goal_replays: Sequence[GoalReplay]) -> Iterator[str]:
-    rows = [
-        (
-            each.domain,
-            each.goal,
-            f"{each.passes}/{each.runs}",
-            f"{each.reachable_tasks}/{each.execute_tasks}",
-            "yes" if each.offered else "no",
-            each.classification,
-        )
-        for each in goal_replays
-    ]
     header = ["domain", "goal", "recorded passes", "reachable", "offered", "classification"]
-    yield table(rows, header)
+    yield table([each.cells for each in goal_replays], header)
     for each in goal_replays:
         yield f"\n{each.domain}/{each.goal}: {each.what}"

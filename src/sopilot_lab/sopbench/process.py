@@ -18,7 +18,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, cast
 
 from sopilot.messages.errors import InternalBug, RunEnded
 from sopilot_lab.sopbench.checkout import Checkout, find_checkout
@@ -63,15 +63,6 @@ class CallOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class PredicateReading:
-    """``holds`` is ``None`` where upstream's function raised: the predicate is not defined
-    there, for example on the balance of an account that does not exist."""
-
-    holds: bool | None
-    problem: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class OfficialText:
     """The text that upstream's runner shows to the model. ``preamble`` is the part of ``system``
     before the constraints; ``blocks`` are put into words behind it: actions and their trees in
@@ -100,11 +91,11 @@ class Simulator:
         run."""
         self._ask("unmade", tool=tool, arguments=dict(arguments), problem=problem)
 
-    def judge(self, predicate: str, arguments: Mapping[str, Any]) -> PredicateReading:
-        """The truth of upstream's own predicate now. Changes nothing."""
-        return PredicateReading(
-            **self._ask("judge", predicate=predicate, arguments=dict(arguments))
-        )
+    def judge(self, predicate: str, arguments: Mapping[str, Any]) -> bool | None:
+        """The truth of upstream's own predicate now; ``None`` where its function raised, for
+        example on the balance of an account that does not exist. Changes nothing."""
+        holds: bool | None = self._ask("judge", predicate=predicate, arguments=dict(arguments))
+        return holds
 
     def evaluate(self, *, messages: int = 0) -> dict[str, Any]:
         """The official verdict on the calls so far. ``messages`` is for its statistics only."""
@@ -154,23 +145,19 @@ class Upstream:
     # --- what upstream says, kept for the life of this object ------------------------
 
     def metadata(self, domain: str) -> dict[str, Any]:
-        metadata: dict[str, Any] = self._keep("metadata", domain)
-        return metadata
+        return cast(dict[str, Any], self._keep("metadata", domain))
 
     def tasks(self, domain: str) -> dict[str, list[dict[str, Any]]]:
         """Goal → tasks as an agent may know them: without answers and database."""
-        tasks: dict[str, list[dict[str, Any]]] = self._keep("tasks", domain)
-        return tasks
+        return cast(dict[str, list[dict[str, Any]]], self._keep("tasks", domain))
 
     def scoring(self, domain: str) -> dict[str, list[bool]]:
         """Goal → whether the goal action should succeed. For scorers, never for agents."""
-        scoring: dict[str, list[bool]] = self._keep("scoring", domain)
-        return scoring
+        return cast(dict[str, list[bool]], self._keep("scoring", domain))
 
     def graphs(self, domain: str) -> dict[str, list[dict[str, Any]]]:
         """Goal → the oracle's graphs of calls. For the reachability search, never for agents."""
-        graphs: dict[str, list[dict[str, Any]]] = self._keep("graphs", domain)
-        return graphs
+        return cast(dict[str, list[dict[str, Any]]], self._keep("graphs", domain))
 
     def _keep(self, verb: str, domain: str) -> Any:
         if (verb, domain) not in self._answers:
@@ -187,10 +174,8 @@ class Upstream:
         self, domain: str, leaves: Sequence[Any], parameters: Mapping[str, Any]
     ) -> list[str]:
         """Upstream's wording of leaves in its own notation."""
-        answer: list[str] = self.request(
-            "sentences", domain=domain, leaves=list(leaves), parameters=dict(parameters)
-        )
-        return answer
+        requests = {"leaves": list(leaves), "parameters": dict(parameters)}
+        return cast(list[str], self.request("sentences", domain=domain, **requests))
 
     def writes(self, domain: str, action: str) -> bool:
         """Whether the code of the action contains a change of state."""
@@ -258,9 +243,13 @@ class Upstream:
             self._replies, self._errors = queue.Queue(), []
             self._readers = (
                 _follow(self._process.stdout, self._replies.put),
-                _follow(self._process.stderr, functools.partial(_append, self._errors)),
+                _follow(self._process.stderr, self._keep_error),
             )
         return self._process
+
+    def _keep_error(self, line: str | None) -> None:
+        if line is not None:
+            self._errors.append(line)
 
     def _end(self, *, grace_seconds: float = 0.0) -> None:
         process, self._process = self._process, None
@@ -284,11 +273,6 @@ def _pipe(stream: IO[str] | None) -> IO[str]:
     if stream is None:
         raise InternalBug("the worker was started without pipes")
     return stream
-
-
-def _append(lines: list[str], line: str | None) -> None:
-    if line is not None:
-        lines.append(line)
 
 
 def _follow(stream: IO[str] | None, take: Callable[[str | None], None]) -> threading.Thread:

@@ -26,8 +26,11 @@ _LEAST_BYTES = 2_048
 @dataclass(frozen=True, slots=True)
 class RecordedVerdict:
     reference: TaskReference
-    should_succeed: bool
     verdict: Mapping[str, Any]
+
+    @property
+    def should_succeed(self) -> bool:
+        return bool(self.verdict["action_should_succeed"])
 
     @property
     def passed(self) -> bool:
@@ -54,47 +57,39 @@ class RecordedConfiguration:
         return _stored_verdicts(self.domain, self.path)
 
 
-@functools.cache
-def _stored_verdicts(domain: str, path: Path) -> tuple[RecordedVerdict, ...]:
-    """Recordings are large and do not change: each is read once."""
+def _entries(domain: str, path: Path) -> Iterator[tuple[TaskReference, Mapping[str, Any]]]:
+    """Every recorded task; nothing where the copy is incomplete."""
     if path.stat().st_size < _LEAST_BYTES:
-        return ()
+        return
     try:
         entries = json.loads(path.read_text("utf-8"))
     except ValueError:
-        return ()
+        return
     seen: Counter[str] = Counter()
-    results = []
     for entry in entries:
         goal = entry["task"]["user_goal"]
-        reference = TaskReference(domain, goal, seen[goal])
+        yield TaskReference(domain, goal, seen[goal]), entry
         seen[goal] += 1
-        if entry.get("evaluations"):
-            verdict = entry["evaluations"][0]
-            should = bool(verdict["action_should_succeed"])
-            results.append(RecordedVerdict(reference, should, verdict))
-    return tuple(results)
+
+
+@functools.cache
+def _stored_verdicts(domain: str, path: Path) -> tuple[RecordedVerdict, ...]:
+    """Recordings are large and do not change: each is read once."""
+    return tuple(
+        RecordedVerdict(reference, entry["evaluations"][0])
+        for reference, entry in _entries(domain, path)
+        if entry.get("evaluations")
+    )
 
 
 def recorded_prompts(configuration: RecordedConfiguration) -> dict[TaskReference, str]:
     """The system text of every recorded run, by task."""
-    path = configuration.path
-    if path.stat().st_size < _LEAST_BYTES:
-        return {}
-    try:
-        entries = json.loads(path.read_text("utf-8"))
-    except ValueError:
-        return {}
-    seen: Counter[str] = Counter()
-    results = {}
-    for entry in entries:
-        goal = entry["task"]["user_goal"]
-        reference = TaskReference(configuration.domain, goal, seen[goal])
-        seen[goal] += 1
-        for run in (entry.get("interactions") or ())[:1]:
-            if run.get("prompt"):
-                results[reference] = run["prompt"]
-    return results
+    return {
+        reference: run["prompt"]
+        for reference, entry in _entries(configuration.domain, configuration.path)
+        for run in (entry.get("interactions") or ())[:1]
+        if run.get("prompt")
+    }
 
 
 def configurations(
@@ -233,7 +228,7 @@ def recompute(
     )
 
 
-def subset_size(scoring: dict[str, list[bool]], domain: str, screen: Screen) -> int:
+def subset_size(scoring: Mapping[str, Sequence[bool]], domain: str, screen: Screen) -> int:
     return sum(
         screen(TaskReference(domain, goal, index), should)
         for goal, answers in scoring.items()

@@ -52,7 +52,7 @@ class UpstreamJudge:
         values: dict[str, Any] = {
             name: self._value(arguments[name]) for name in known.parameters if name in arguments
         }
-        return self._simulator.judge(known.name, values).holds is True
+        return self._simulator.judge(known.name, values) is True
 
     def _value(self, value: JSON) -> JSON:
         return self._lists.get(value, value) if isinstance(value, str) else value

@@ -29,10 +29,10 @@ from typing import Any
 DATABASE_READER = "internal_get_database"
 NOT_A_TOOL = "name_outside_the_tool_list"
 """Stands for a call not made: the evaluator looks names up by ``getattr``."""
-SIMULATOR_FAULTS: tuple[type[Exception], ...] = (ArithmeticError, AssertionError, AttributeError)
-
-
-SIMULATOR_FAULTS += (LookupError, NameError, RuntimeError, TypeError, ValueError)
+SIMULATOR_FAULTS: tuple[type[Exception], ...] = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, NameError, RuntimeError,
+    TypeError, ValueError,
+)  # fmt: skip
 """Errors that upstream's code raises on unexpected arguments."""
 GATE_EFFECTS = {
     "login_user": ("set_login_user", "add_logged_in_user"),
@@ -40,17 +40,15 @@ GATE_EFFECTS = {
     "authenticate_admin_password": ("set_authenticate_admin_password",),
 }
 """Action → the tracker's method for it, under the names the domains give it."""
-SHOWN = ["constraints", "constraints_original", "constraint_parameters"]
-
-
-SHOWN += ["user_known", "user_prompt", "user_instruction"]
-
-
+SHOWN = (
+    "constraints", "constraints_original", "constraint_parameters", "user_known", "user_prompt",
+    "user_instruction",
+)  # fmt: skip
 CHANGING_CALLS = {"add", "append", "discard", "extend", "insert", "pop", "remove", "update"}
-JSON_TYPES = {"int": "integer", "float": "number", "bool": "boolean"}
-
-
-JSON_TYPES |= {"str": "string", "list": "array", "dict": "object"}
+JSON_TYPES = {
+    "int": "integer", "float": "number", "bool": "boolean", "str": "string", "list": "array",
+    "dict": "object",
+}  # fmt: skip
 
 
 class Refused(Exception):
@@ -121,7 +119,7 @@ class Simulator:
             with suppress(*SIMULATOR_FAULTS):  # a logout of somebody who never logged in
                 change(**{key: value for key, value in arguments.items() if key in known})
 
-    def judge(self, predicate: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def judge(self, predicate: str, arguments: dict[str, Any]) -> bool | None:
         if predicate not in self.predicates:
             raise Refused(f"no predicate `{predicate}` in {self.domain}")
         tracker = copy.deepcopy(self.tracker)  # with its own system: judging changes nothing
@@ -130,9 +128,9 @@ class Simulator:
             raise Refused(f"{self.domain} has no function for `{predicate}`")
         try:
             answer = getattr(judge, predicate)(**arguments)
-            return {"holds": bool(answer if isinstance(answer, bool) else answer[1])}
-        except SIMULATOR_FAULTS as fault:
-            return {"holds": None, "problem": f"{type(fault).__name__}: {fault}"}
+            return bool(answer if isinstance(answer, bool) else answer[1])
+        except SIMULATOR_FAULTS:
+            return None
 
     def evaluate(self, messages: int) -> Any:
         """The official verdict on native calls and a native database. The evaluator only
@@ -210,8 +208,6 @@ class Upstream:
         judges = {name: tracker if hasattr(tracker, name) else system for name in names}
         return plain(
             {
-                "domains": list(self.assistants),
-                "name": assistant.name,
                 "instructions": assistant.instructions,
                 "schemas": {action["name"]: action["parameters"] for action in assistant.actions},
                 "descriptions": {
@@ -221,7 +217,6 @@ class Upstream:
                 "signatures": {
                     name: signature(getattr(system, name)) for name in assistant.action_descriptions
                 },
-                "user_not_needed": getattr(assistant, "action_params_user_not_needed", {}),
                 "links": assistant.constraint_links,
                 "recipes": assistant.constraint_processes,
                 "predicates": {
@@ -379,12 +374,10 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-UPSTREAM_VERBS = {"metadata", "tasks", "scoring", "graphs", "official_text", "sentences"}
-
-
-UPSTREAM_VERBS |= {"open", "writes", "close"}
-
-
+UPSTREAM_VERBS = {
+    "metadata", "tasks", "scoring", "graphs", "official_text", "sentences", "open", "writes",
+    "close",
+}  # fmt: skip
 SIMULATOR_VERBS = {"call", "unmade", "judge", "evaluate", "changed"}
 """With the handle of the simulator beside their arguments."""
 

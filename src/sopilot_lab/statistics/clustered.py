@@ -6,19 +6,11 @@ The sign-flip permutation test over units that flip as a whole.
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from sopilot_lab.statistics.intervals import DRAWS as BOOTSTRAP_DRAWS
-from sopilot_lab.statistics.intervals import (
-    SEED,
-    BootstrapInterval,
-    Sums,
-    Undefined,
-    bootstrap_interval,
-    p_value,
-    require,
-)
+from sopilot_lab.statistics.intervals import SEED, Undefined, p_value, require
 from sopilot_lab.statistics.paired import Discordance, Pairs, mcnemar, pool
 
 DRAWS = 20_000
@@ -57,12 +49,12 @@ def sign_flip(
 
 
 def _exact(values: list[int], observed: int) -> float:
-    ways = {0: 1}
+    ways = Counter({0: 1})
     for value in values:
-        grown: dict[int, int] = {}
+        grown: Counter[int] = Counter()
         for reached, count in ways.items():
-            for after in (reached + value, reached - value):
-                grown[after] = grown.get(after, 0) + count
+            grown[reached + value] += count
+            grown[reached - value] += count
         ways = grown
     extreme = sum(count for reached, count in ways.items() if abs(reached) >= observed)
     return p_value(extreme / 2 ** len(values))
@@ -81,23 +73,17 @@ def _sampled(values: list[int], observed: int, draws: int, seed: int) -> float:
 
 def task_joint(pairs: Pairs) -> SignFlip:
     """Pool models that ran the same tasks: a task's discordances flip together."""
-    nets: dict[tuple[str, str], int] = {}
+    nets: Counter[tuple[str, str]] = Counter()
     for item in pairs.pairs:
-        key = (item.domain, item.task)
-        nets[key] = nets.get(key, 0) + item.net
+        nets[item.domain, item.task] += item.net
     return sign_flip(nets.values())
 
 
 def goal_clustered(
-    by_goal: Mapping[str, Discordance] | Iterable[Discordance],
-    *,
-    exact: bool = True,
-    draws: int = DRAWS,
-    seed: int = SEED,
+    by_goal: Mapping[str, Discordance], *, exact: bool = True, seed: int = SEED
 ) -> SignFlip:
     """All discordances of a goal flip together, for its tasks share one program."""
-    parts = by_goal.values() if isinstance(by_goal, Mapping) else by_goal
-    return sign_flip((part.net for part in parts), exact=exact, draws=draws, seed=seed)
+    return sign_flip((part.net for part in by_goal.values()), exact=exact, seed=seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +101,3 @@ def leave_one_goal_out(by_goal: Mapping[str, Discordance]) -> LeaveOneOut | Unde
     rests = {goal: whole - part for goal, part in by_goal.items()}
     worst = [LeaveOneOut(mcnemar(rest.wins, rest.losses), goal) for goal, rest in rests.items()]
     return max(worst, key=lambda item: item.p)
-
-
-def clustered_difference(
-    pairs: Pairs, *, confidence: float = 0.95, draws: int = BOOTSTRAP_DRAWS, seed: int = SEED
-) -> BootstrapInterval | Undefined:
-    """The same difference when tasks of a goal hang together: whole goals are resampled."""
-    sums: dict[str, tuple[int, int]] = {}
-    for item in pairs.pairs:
-        net, count = sums.get(item.cluster, (0, 0))
-        sums[item.cluster] = (net + item.net, count + 1)
-    units = [sums[goal] for goal in sorted(sums)]
-    return bootstrap_interval(units, _share, confidence=confidence, draws=draws, seed=seed)
-
-
-def _share(sums: Sums) -> float:
-    net, count = sums
-    return net / count

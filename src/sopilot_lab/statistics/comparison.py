@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from sopilot_lab.statistics.clustered import (
     LeaveOneOut,
     SignFlip,
-    clustered_difference,
     goal_clustered,
     leave_one_goal_out,
     task_joint,
@@ -15,10 +14,11 @@ from sopilot_lab.statistics.clustered import (
 from sopilot_lab.statistics.intervals import (
     DRAWS,
     SEED,
-    BootstrapInterval,
     Interval,
     Undefined,
+    clustered_interval,
     paired_difference,
+    ratio,
 )
 from sopilot_lab.statistics.paired import Discordance, Dropped, Pairs, mcnemar
 
@@ -44,7 +44,7 @@ class Comparison:
     leave_one_out: LeaveOneOut | Undefined
     difference: float | Undefined
     interval: Interval | Undefined
-    clustered_interval: BootstrapInterval | Undefined
+    clustered_interval: Interval | Undefined
     dropped: tuple[Dropped, ...]
 
 
@@ -57,6 +57,7 @@ def compare(
     models = len({item.model for item in pairs.pairs})
     runs = len({item.run for item in pairs.pairs})
     count = len(pairs)
+    nets = ((item.cluster, (item.net, 1)) for item in pairs.pairs)
     return Comparison(
         pairs=count,
         models=models,
@@ -71,8 +72,8 @@ def compare(
         leave_one_out=leave_one_goal_out(by_goal),
         difference=discordance.net / count if count else Undefined("no pairs"),
         interval=paired_difference(discordance.wins, discordance.losses, count, confidence),
-        clustered_interval=clustered_difference(
-            pairs, confidence=confidence, draws=draws, seed=seed
+        clustered_interval=clustered_interval(
+            nets, ratio, confidence=confidence, draws=draws, seed=seed
         ),
         dropped=pairs.dropped,
     )

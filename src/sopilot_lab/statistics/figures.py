@@ -7,14 +7,9 @@ from typing import Any
 
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics import intervals, non_inferiority, power
-from sopilot_lab.statistics.clustered import (
-    LeaveOneOut,
-    SignFlip,
-    goal_clustered,
-    leave_one_goal_out,
-)
+from sopilot_lab.statistics.clustered import LeaveOneOut, goal_clustered, leave_one_goal_out
 from sopilot_lab.statistics.comparison import compare
-from sopilot_lab.statistics.intervals import BootstrapInterval, Interval, Undefined
+from sopilot_lab.statistics.intervals import Interval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind, groups
 from sopilot_lab.statistics.paired import (
     Discordance,
@@ -112,7 +107,7 @@ def contrast(
         "passed_second": whole.second_passed,
         "difference": whole.difference,
         "confidence": how["confidence"],
-        **_resampled(whole.clustered_interval, "goal_"),
+        **_bounds(whole.clustered_interval, "goal_"),
         **_bounds(whole.interval),
         **_of_goals(pairs.by_cluster(), exact=exact, seed=how["seed"]),
         "dropped": {item.reason: item.count for item in pairs.dropped},
@@ -134,14 +129,10 @@ def _of_goals(by_goal: Mapping[str, Discordance], *, exact: bool, seed: int) -> 
         "goals": len(by_goal),
         "goals_with_net": flips.units,
         "p_goal": flips.p,
-        "draws": _draws(flips),
+        "draws": "exact" if flips.draws is None else flips.draws,
         **_leave_one_out(leave_one_goal_out(by_goal)),
         "by_goal": goal_rows(by_goal),
     }
-
-
-def _draws(flips: SignFlip) -> str | int:
-    return "exact" if flips.draws is None else flips.draws
 
 
 def goal_rows(by_goal: Mapping[str, Discordance]) -> list[Figures]:
@@ -157,7 +148,7 @@ def _of_kind(kind: TaskKind, pairs: Pairs, **how: Any) -> Figures:
     part = compare(pairs, **how)
     row: Figures = {"kind": str(kind), "pairs": part.pairs, "wins": part.discordance.wins}
     row |= {"losses": part.discordance.losses, "difference": part.difference}
-    row |= _resampled(part.clustered_interval, "goal_")
+    row |= _bounds(part.clustered_interval, "goal_")
     return row | {"goals": part.goals, "p_goal": part.clustered.p}
 
 
@@ -172,7 +163,7 @@ def _post_goal(
         row: Figures = {"model": model}
         row |= {"first": means.first, "first_runs": means.first_runs}
         row |= {"second": means.second, "second_runs": means.second_runs, "delta": means.delta}
-        rows.append(row | _resampled(means.interval))
+        rows.append(row | _bounds(means.interval))
     return rows
 
 
@@ -253,10 +244,6 @@ def _bounds(interval: Interval | Undefined, prefix: str = "") -> Figures:
     low = interval if isinstance(interval, Undefined) else interval.low
     high = interval if isinstance(interval, Undefined) else interval.high
     return {f"{prefix}low": low, f"{prefix}high": high}
-
-
-def _resampled(result: BootstrapInterval | Undefined, prefix: str = "") -> Figures:
-    return _bounds(result if isinstance(result, Undefined) else result.interval, prefix)
 
 
 def _leave_one_out(worst: LeaveOneOut | Undefined) -> Figures:

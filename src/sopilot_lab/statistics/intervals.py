@@ -7,13 +7,23 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
 from sopilot.messages.errors import UserMistake
 
+try:
+    from scipy import optimize
+    from scipy.stats import binom, binomtest, false_discovery_control
+except ModuleNotFoundError as missing:
+    raise UserMistake("statistics need SciPy: pip install 'sopilot[lab]'") from missing
+
+__all__ = ["binom", "binomtest", "false_discovery_control", "optimize"]
+
 SEED = 27
+DRAWS = 10_000
+Sums = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +55,11 @@ def require_open_share(name: str, value: float) -> None:
     require(0.0 < value < 1.0, f"{name} must lie strictly between 0 and 1, not `{value}`")
 
 
-try:
-    from scipy import optimize
-    from scipy.stats import binom, binomtest, false_discovery_control
-except ModuleNotFoundError as missing:
-    raise UserMistake("statistics need SciPy: pip install 'sopilot[lab]'") from missing
-
-__all__ = ["binom", "binomtest", "false_discovery_control", "optimize", "p_value"]
+def require_pairs(wins: int, losses: int, pairs: int) -> None:
+    require(
+        wins >= 0 and losses >= 0 and wins + losses <= pairs,
+        f"`{wins}` wins and `{losses}` losses do not fit into `{pairs}` pairs",
+    )
 
 
 def p_value(value: float) -> float:
@@ -59,51 +67,45 @@ def p_value(value: float) -> float:
     return max(math.ulp(0.0), min(1.0, float(value)))
 
 
-DRAWS = 10_000
-Sums = tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class BootstrapInterval:
-    """``skipped`` counts the draws in which the statistic did not exist."""
-
-    interval: Interval
-    units: int
-    draws: int
-    skipped: int
-
-
-def bootstrap_interval(
-    units: Sequence[Sums],
+def clustered_interval(
+    rows: Iterable[tuple[str, Sums]],
     statistic: Callable[[Sums], float | None],
     *,
     confidence: float = 0.95,
     draws: int = DRAWS,
-    seed: int,
-) -> BootstrapInterval | Undefined:
-    """Draw as many units as there are, with replacement; add up their columns; apply
-    ``statistic`` to the sums (``None`` where it does not exist); take the percentiles.
+    seed: int = SEED,
+) -> Interval | Undefined:
+    """Add up the rows of each cluster. Draw as many clusters as there are, with replacement, and
+    apply ``statistic`` to the drawn sums (``None`` where it does not exist). Return the
+    percentiles.
 
-    Units are the clusters, so that dependence inside one is kept.
+    Whole clusters are drawn, so that dependence inside one is kept.
     """
     require_open_share("confidence", confidence)
     require(draws > 0, f"draws must be positive, not `{draws}`")
+    clusters: dict[str, Sums] = {}
+    for name, row in rows:
+        clusters[name] = _added([clusters[name], row]) if name in clusters else row
+    units = [clusters[name] for name in sorted(clusters)]
     if len(units) < 2:
         return Undefined("resampling needs at least two units")
     generator = random.Random(seed)
-    values: list[float] = []
-    for _ in range(draws):
-        drawn = generator.choices(units, k=len(units))
-        value = statistic(tuple(sum(column) for column in zip(*drawn, strict=True)))
-        if value is not None:
-            values.append(value)
+    drawn = (statistic(_added(generator.choices(units, k=len(units)))) for _ in range(draws))
+    values = sorted(value for value in drawn if value is not None)
     if not values:
         return Undefined("the statistic existed in no draw")
-    values.sort()
-    tail = (1.0 - confidence) / 2.0
-    lowest = int(tail * len(values))
-    interval = Interval(values[lowest], values[len(values) - 1 - lowest])
-    return BootstrapInterval(interval, len(units), draws, draws - len(values))
+    lowest = int((1.0 - confidence) / 2.0 * len(values))
+    return Interval(values[lowest], values[len(values) - 1 - lowest])
+
+
+def _added(rows: Sequence[Sums]) -> Sums:
+    return tuple(map(sum, zip(*rows, strict=True)))
+
+
+def ratio(sums: Sums) -> float | None:
+    """The statistic of rows (sum, count): a mean."""
+    total, count = sums
+    return total / count if count else None
 
 
 def paired_difference(
@@ -114,10 +116,7 @@ def paired_difference(
     Pairs count as independent. It is the inversion of the score test, so it
     neither leaves [-1, 1] nor collapses when there is no discordant pair.
     """
-    require(
-        wins >= 0 and losses >= 0 and wins + losses <= pairs,
-        f"`{wins}` wins and `{losses}` losses do not fit into `{pairs}` pairs",
-    )
+    require_pairs(wins, losses, pairs)
     require_open_share("confidence", confidence)
     if pairs == 0:
         return Undefined("no pairs")

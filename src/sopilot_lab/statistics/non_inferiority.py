@@ -17,7 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from sopilot_lab.statistics.intervals import Undefined, binom, require, require_open_share, score
+from sopilot_lab.statistics.intervals import (
+    Undefined,
+    binom,
+    require,
+    require_open_share,
+    require_pairs,
+    score,
+)
 
 _POINTS = 64
 _REFINED = 3
@@ -29,10 +36,7 @@ _MOST_PAIRS = 2_000
 
 def non_inferiority(wins: int, losses: int, pairs: int, *, margin: float) -> float | Undefined:
     """The one-sided p-value of "loses ``margin`` or more"; small means not inferior."""
-    require(
-        wins >= 0 and losses >= 0 and wins + losses <= pairs,
-        f"`{wins}` wins and `{losses}` losses do not fit into `{pairs}` pairs",
-    )
+    require_pairs(wins, losses, pairs)
     require_open_share("margin", margin)
     if pairs == 0:
         return Undefined("no pairs")

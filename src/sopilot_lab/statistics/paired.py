@@ -1,14 +1,14 @@
 """Two sets of outcomes, side by side on the tasks that both of them judged.
 
-The exact McNemar test and the pooled sign test: is a discordant pair a fair coin?
-
-Several contrasts at once: the Benjamini–Hochberg step-up procedure.
+The exact McNemar test: is a discordant pair a fair coin? Several contrasts at once: the
+Benjamini–Hochberg step-up procedure and Holm's step-down procedure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from sopilot_lab.statistics.intervals import (
     binom,
@@ -36,12 +36,23 @@ def benjamini_hochberg(p_values: Sequence[float], q: float = 0.05) -> tuple[Adju
     return tuple(Adjusted(p, each, each <= q) for p, each in zip(p_values, adjusted, strict=True))
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted so that each may be compared with the family's level as it stands."""
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    scaled = [min(1.0, (len(order) - rank) * p_values[place]) for rank, place in enumerate(order)]
+    adjusted = dict(zip(order, accumulate(scaled, max), strict=True))
+    return [adjusted[place] for place in range(len(order))]
+
+
 @dataclass(frozen=True, slots=True)
 class Discordance:
     """Pairs that only one side passed: ``wins`` the first side, ``losses`` the second."""
 
     wins: int = 0
     losses: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.wins}:{self.losses}"
 
     @property
     def total(self) -> int:
@@ -59,7 +70,8 @@ class Discordance:
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """The exact two-sided p-value.
+    """The exact two-sided p-value. For pooled counts only where the parts share no task; models
+    that ran the same tasks belong in ``task_joint``.
 
     Without a discordant pair nothing could have come out differently: p is 1.
     """
@@ -69,16 +81,6 @@ def mcnemar(wins: int, losses: int) -> float:
 
 def pool(parts: Iterable[Discordance]) -> Discordance:
     return sum(parts, Discordance())
-
-
-def sign_test(parts: Iterable[Discordance]) -> float:
-    """The exact two-sided p-value of pooled discordant pairs.
-
-    Right only where the parts are independent, that is, share no task; models
-    that ran the same tasks belong in ``task_joint``.
-    """
-    whole = pool(parts)
-    return mcnemar(whole.wins, whole.losses)
 
 
 _Key = tuple[str, str, str, int]
@@ -128,9 +130,7 @@ class Pairs:
 
     @property
     def discordance(self) -> Discordance:
-        return Discordance(
-            sum(item.net > 0 for item in self.pairs), sum(item.net < 0 for item in self.pairs)
-        )
+        return pool(item.discordance for item in self.pairs)
 
     def only(self, kind: TaskKind) -> Pairs:
         """The pairs of one kind; what was dropped has none."""
@@ -138,12 +138,13 @@ class Pairs:
 
     def by_cluster(self) -> dict[str, Discordance]:
         """Every cluster that has a pair, also those without a discordant one."""
-        discordances: dict[str, Discordance] = {}
+        discordances = {item.cluster: Discordance() for item in self.pairs}
         for item in self.pairs:
-            discordances[item.cluster] = (
-                discordances.get(item.cluster, Discordance()) + item.discordance
-            )
+            discordances[item.cluster] += item.discordance
         return discordances
+
+    def by_kind(self) -> dict[TaskKind, Discordance]:
+        return {kind: part.discordance for kind in TaskKind if len(part := self.only(kind))}
 
 
 def pair(first: Iterable[RunOutcome], second: Iterable[RunOutcome]) -> Pairs:

@@ -10,10 +10,10 @@ from math import comb
 from sopilot_lab.statistics.intervals import (
     DRAWS,
     SEED,
-    BootstrapInterval,
+    Interval,
     Sums,
     Undefined,
-    bootstrap_interval,
+    clustered_interval,
     require,
 )
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
@@ -72,9 +72,6 @@ def accuracy(outcomes: Iterable[RunOutcome]) -> Accuracy:
         passed[outcome.kind] += outcome.passed
     rates = {kind: Rate(passed[kind], judged[kind]) for kind in TaskKind}
     return Accuracy(rates[TaskKind.EXECUTE], rates[TaskKind.REFUSE], unjudged)
-
-
-_Task = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +141,8 @@ def run_to_run(outcomes: Iterable[RunOutcome]) -> RunSpread:
     )
 
 
-def _verdicts(outcomes: Iterable[RunOutcome]) -> dict[_Task, dict[int, bool]]:
-    result: dict[_Task, dict[int, bool]] = {}
+def _verdicts(outcomes: Iterable[RunOutcome]) -> dict[tuple[str, str], dict[int, bool]]:
+    result: dict[tuple[str, str], dict[int, bool]] = {}
     for outcome in outcomes:
         by_run = result.setdefault((outcome.domain, outcome.task), {})
         if outcome.passed is None:
@@ -168,7 +165,7 @@ class PostGoal:
     second: float | Undefined
     second_runs: int
     delta: float | Undefined
-    interval: BootstrapInterval | Undefined
+    interval: Interval | Undefined
 
 
 def post_goal(
@@ -181,20 +178,18 @@ def post_goal(
 ) -> PostGoal:
     """Each side's mean is over its own successful runs, so the sides need not share
     them; the interval resamples goals, both sides of a goal together."""
-    sums: dict[str, list[int]] = {}
-    for offset, side in ((0, first), (2, second)):
-        for outcome in side:
-            if outcome.post_goal_calls is not None:
-                entry = sums.setdefault(outcome.unit, [0, 0, 0, 0])
-                entry[offset] += outcome.post_goal_calls
-                entry[offset + 1] += 1
-    units: list[Sums] = [tuple(entry) for _, entry in sorted(sums.items())]
-    totals: Sums = tuple(sum(unit[place] for unit in units) for place in range(4))
+    rows: list[tuple[str, Sums]] = [
+        (outcome.unit, (calls, 1, 0, 0) if side == 0 else (0, 0, calls, 1))
+        for side, outcomes in enumerate((first, second))
+        for outcome in outcomes
+        if (calls := outcome.post_goal_calls) is not None
+    ]
+    totals = tuple(sum(row[place] for _, row in rows) for place in range(4))
     delta = _delta(totals)
     missing = Undefined("one side has no run in which the goal succeeded")
-    interval: BootstrapInterval | Undefined = missing
+    interval: Interval | Undefined = missing
     if delta is not None:
-        interval = bootstrap_interval(units, _delta, confidence=confidence, draws=draws, seed=seed)
+        interval = clustered_interval(rows, _delta, confidence=confidence, draws=draws, seed=seed)
     return PostGoal(
         first=_mean(totals[0], totals[1]),
         first_runs=totals[1],

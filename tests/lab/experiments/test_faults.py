@@ -19,7 +19,7 @@ from faulty_endpoint import FAULTS, Endpoint, serving
 from sopilot.agent.providers import Retries
 from sopilot_lab.experiments import sweep
 from sopilot_lab.experiments import sweep as _shard
-from sopilot_lab.experiments.entrants import Contestant, Patience
+from sopilot_lab.experiments.entrants import Contestant, Party, Patience
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
@@ -51,8 +51,11 @@ def swept(
     retries = Retries(attempts=3, first_seconds=0.01)
     done = sweep.run_sweep(
         folder, configuration, tasks, runner="plain", at_once=at_once, seen=seen.append,
-        contestant=Contestant(address, "m", price=(1.0, 2.0)), user=Contestant(user, served="any"),
-        patience=Patience(retries, **{"most_missing": 1.0, **patience}),
+        party=Party(
+            Contestant(address, "m", price=(1.0, 2.0)),
+            Contestant(user, served="any"),
+            Patience(retries, **{"most_missing": 1.0, **patience}),
+        ),
     )  # fmt: skip
     return summarise(done, {}), seen
 

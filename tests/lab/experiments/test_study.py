@@ -18,7 +18,7 @@ from tiny import bench, bench_command, run_bench
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.cli.study import study as study_command
 from sopilot_lab.experiments.study import estimate
-from sopilot_lab.experiments.study.plan import holm, load_study, preset
+from sopilot_lab.experiments.study.plan import load_study, preset
 from sopilot_lab.sopbench.reference import DOMAINS
 
 STUDY = """
@@ -276,8 +276,3 @@ def test_arms_domains_and_language_differ_from_model_to_model(tmp_path: Path) ->
         ("null", ("flat",), ("library",), "en", 1),
         ("null", ("pg",), ("library",), "en", 2),
     ]
-
-
-def test_holm() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert holm([]) == []

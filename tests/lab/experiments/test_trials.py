@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
+from sopilot_lab.experiments.entrants import Contestant, Party
 from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
@@ -24,7 +25,8 @@ def trial(
 ) -> Trial:
     upstream = shared_upstream()
     configuration = make_configuration(upstream, arm=arm, model=model, tools=tools)
-    return asyncio.run(TrialRunner(configuration, upstream, keep_traces=True).run(task))
+    party = Party(Contestant(model), keep_traces=True)
+    return asyncio.run(TrialRunner(configuration, upstream, party).run(task))
 
 
 def first(domain: str, should: bool, goal: str | None = None) -> TaskReference:

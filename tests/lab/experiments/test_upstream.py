@@ -9,7 +9,6 @@ from sopbench_checkout import NEEDS_SOPBENCH
 
 from sopilot_lab.sopbench.checkout import Checkout, find_checkout
 from sopilot_lab.sopbench.process import (
-    PredicateReading,
     Upstream,
     UpstreamFault,
     UpstreamLost,
@@ -45,19 +44,19 @@ def test_an_executed_request_passes_the_official_evaluator() -> None:
     simulator = shared_upstream().open(task.domain, task.goal, task.index)
     for name in (known["username"], known["destination_username"]):
         assert simulator.call("internal_check_username_exist", {"username": name}).value is True
-    assert simulator.judge("logged_in_user", user) == PredicateReading(False)
+    assert simulator.judge("logged_in_user", user) is False
     login = {**user, "identification": known["identification"]}
     assert simulator.call("login_user", login).ok
-    assert simulator.judge("logged_in_user", user) == PredicateReading(True)
+    assert simulator.judge("logged_in_user", user) is True
     admin = {**user, "admin_password": known["admin_password"]}
-    assert simulator.judge("authenticated_admin_password", user) == PredicateReading(False)
+    assert simulator.judge("authenticated_admin_password", user) is False
     assert simulator.call("authenticate_admin_password", admin).ok
-    assert simulator.judge("authenticated_admin_password", user) == PredicateReading(True)
+    assert simulator.judge("authenticated_admin_password", user) is True
     balance = simulator.call("get_account_balance", user)
     assert balance.ok
     assert balance.value >= known["amount"]
     enough = simulator.judge("sufficient_account_balance", {**user, "amount": known["amount"]})
-    assert enough == PredicateReading(True)
+    assert enough is True
     goal = {key: known[key] for key in ("destination_username", "amount", "unit")}
     assert simulator.call("transfer_funds", {**user, **goal}).ok
     verdict = simulator.evaluate(messages=3)
@@ -90,7 +89,7 @@ def test_a_refused_request_passes_the_official_evaluator() -> None:
     assert simulator.call("login_user", {**user, "identification": known["identification"]}).ok
     admin = {**user, "admin_password": known["admin_password"]}
     assert not simulator.call("authenticate_admin_password", admin).ok
-    assert simulator.judge("authenticated_admin_password", user) == PredicateReading(False)
+    assert simulator.judge("authenticated_admin_password", user) is False
     assert simulator.evaluate()["success"] is True
 
 
@@ -100,12 +99,12 @@ def test_a_wrong_password_opens_no_gate_and_a_logout_closes_it() -> None:
     user = {"username": known["username"]}
     simulator = shared_upstream().open(task.domain, task.goal, task.index)
     assert not simulator.call("login_user", {**user, "identification": "wrong"}).ok
-    assert simulator.judge("logged_in_user", user) == PredicateReading(False)
+    assert simulator.judge("logged_in_user", user) is False
     assert simulator.call("login_user", {**user, "identification": known["identification"]}).ok
-    assert simulator.judge("logged_in_user", {"username": "somebody"}) == PredicateReading(False)
-    assert simulator.judge("logged_in_user", user) == PredicateReading(True)
+    assert simulator.judge("logged_in_user", {"username": "somebody"}) is False
+    assert simulator.judge("logged_in_user", user) is True
     assert simulator.call("logout_user", user).ok
-    assert simulator.judge("logged_in_user", user) == PredicateReading(False)
+    assert simulator.judge("logged_in_user", user) is False
 
 
 @pytest.mark.parametrize(
@@ -193,9 +192,7 @@ def test_simulators_do_not_share_state() -> None:
     first, second = (upstream.open(task.domain, task.goal, task.index) for _ in range(2))
     login = {"username": known["username"], "identification": known["identification"]}
     assert first.call("login_user", login).ok
-    assert second.judge("logged_in_user", {"username": known["username"]}) == PredicateReading(
-        False
-    )
+    assert second.judge("logged_in_user", {"username": known["username"]}) is False
     assert second.evaluate()["num_function_calls"] == 0
     second.close()
     with pytest.raises(UpstreamRefused, match="no open simulator"):

@@ -12,9 +12,10 @@ from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics.clustered import sign_flip
 from sopilot_lab.statistics.intervals import (
     Undefined,
-    bootstrap_interval,
     clopper_pearson,
+    clustered_interval,
     paired_difference,
+    ratio,
     wilson,
 )
 from sopilot_lab.statistics.non_inferiority import least_pairs, most_losses, non_inferiority
@@ -23,11 +24,7 @@ from sopilot_lab.statistics.paired import Discordance, benjamini_hochberg
 from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect, tasks_needed
 from sopilot_lab.statistics.rates import Rate, balanced_accuracy
 
-UNITS = [(1, 2), (0, 1), (2, 2)]
-
-
-def mean(sums: tuple[int, ...]) -> float:
-    return sums[0] / sums[1]
+UNITS = [("a", (1, 2)), ("b", (0, 1)), ("c", (2, 2))]
 
 
 @pytest.mark.parametrize(
@@ -40,7 +37,7 @@ def mean(sums: tuple[int, ...]) -> float:
         lambda: paired_difference(-1, 1, 9),
         lambda: paired_difference(1, -1, 9),
         lambda: paired_difference(5, 5, 9),
-        lambda: bootstrap_interval(UNITS, mean, draws=0, seed=1),
+        lambda: clustered_interval(UNITS, ratio, draws=0),
         lambda: sign_flip([1], exact=False, draws=0),
         lambda: mcnemar_power(-1, discordance=0.3, effect=0.2),
         lambda: mcnemar_power(9, discordance=0.0, effect=0.0),
@@ -75,8 +72,8 @@ def test_what_is_no_question_is_refused(asked: Callable[[], Any]) -> None:
         (lambda: wilson(0, 0), "no trials"),
         (lambda: paired_difference(0, 0, 0), "no pairs"),
         (lambda: non_inferiority(0, 0, 0, margin=0.1), "no pairs"),
-        (lambda: bootstrap_interval(UNITS[:1], mean, seed=1), "two units"),
-        (lambda: bootstrap_interval(UNITS, lambda _: None, draws=9, seed=1), "in no draw"),
+        (lambda: clustered_interval(UNITS[:1], ratio), "two units"),
+        (lambda: clustered_interval(UNITS, lambda _: None, draws=9), "in no draw"),
         (lambda: minimum_detectable_effect(0, discordance=0.3), "with 0 tasks power is 0.000"),
         (lambda: tasks_needed(discordance=0.3, effect=0.0), "an effect of 0"),
         (lambda: tasks_needed(discordance=1.0, effect=0.001), "more than 20000 tasks"),

@@ -10,17 +10,15 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.statistics.clustered import clustered_difference
 from sopilot_lab.statistics.intervals import (
-    BootstrapInterval,
     Interval,
     Undefined,
     binom,
-    bootstrap_interval,
+    clustered_interval,
     paired_difference,
+    ratio,
 )
-from sopilot_lab.statistics.outcomes import TaskKind
-from sopilot_lab.statistics.paired import Pair, Pairs, benjamini_hochberg
+from sopilot_lab.statistics.paired import benjamini_hochberg, holm
 
 QUICK = settings(deadline=None, max_examples=60)
 
@@ -90,44 +88,23 @@ def test_paired_difference_covers_near_its_level(win: float, loss: float) -> Non
     assert covered >= 0.93
 
 
-def pairs_by_goal(nets: dict[str, list[int]]) -> Pairs:
-    return Pairs(
-        tuple(
-            Pair("", "", f"{goal}#{place}", goal, TaskKind.EXECUTE, net > 0, net < 0)
-            for goal, values in nets.items()
-            for place, net in enumerate(values)
-        )
-    )
+def nets(goals: int, size: int) -> list[tuple[str, tuple[int, int]]]:
+    """Every pair of a goal falls to the same side."""
+    return [(f"g{goal}", (1 if goal % 3 else -1, 1)) for goal in range(goals)] * size
 
 
-def test_clustered_difference_is_seeded_and_wider_where_goals_agree() -> None:
-    together = pairs_by_goal({f"g{goal}": [1 if goal % 3 else -1] * 6 for goal in range(12)})
-    found = clustered_difference(together)
-    assert isinstance(found, BootstrapInterval)
-    assert found == clustered_difference(together)
-    few = {clustered_difference(together, draws=20, seed=seed) for seed in range(9)}
+def test_a_clustered_interval_is_seeded_and_wider_where_goals_agree() -> None:
+    found = bounds(clustered_interval(nets(12, 6), ratio))
+    assert found == clustered_interval(reversed(nets(12, 6)), ratio)
+    few = {clustered_interval(nets(12, 6), ratio, draws=20, seed=seed) for seed in range(9)}
     assert len(few) > 1
-    assert (found.units, found.skipped) == (12, 0)
     independent = bounds(paired_difference(48, 24, 72))
-    assert found.interval.high - found.interval.low > 1.5 * (independent.high - independent.low)
+    assert found.high - found.low > 1.5 * (independent.high - independent.low)
 
 
-def test_one_cluster_cannot_be_resampled() -> None:
-    assert isinstance(clustered_difference(pairs_by_goal({"g": [1, 0, -1]})), Undefined)
-
-
-def test_bootstrap_counts_draws_without_a_value() -> None:
-    found = bootstrap_interval(
-        [(1, 1), (0, 0)], lambda sums: sums[0] / sums[1] if sums[1] else None, draws=400, seed=1
-    )
-    assert isinstance(found, BootstrapInterval)
-    assert 50 < found.skipped < 150
-    assert found.interval == Interval(1.0, 1.0)
-    nothing = bootstrap_interval([(0,), (0,)], lambda sums: None, draws=10, seed=1)
-    assert isinstance(nothing, Undefined)
-
-
-P_VALUES = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
+def test_draws_without_a_value_are_left_out() -> None:
+    rows = [("a", (1, 1)), ("b", (0, 0))]
+    assert clustered_interval(rows, ratio, draws=400) == Interval(1.0, 1.0)
 
 
 def test_benjamini_hochberg_by_hand() -> None:
@@ -141,11 +118,15 @@ def test_benjamini_hochberg_by_hand() -> None:
         benjamini_hochberg([0.1], q=0.0)
 
 
-def test_bootstrap_takes_both_percentiles_of_the_resampled_means() -> None:
+def test_holm_by_hand() -> None:
+    assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+    assert holm([]) == []
+
+
+def test_both_percentiles_of_the_resampled_means_are_taken() -> None:
     # The mean of 100 values, half 0 and half 1, has a standard error of 0.05.
-    units = [(place % 2, 1) for place in range(100)]
-    found = bootstrap_interval(units, lambda sums: sums[0] / sums[1], draws=4_000, seed=3)
-    assert isinstance(found, BootstrapInterval)
-    assert found.interval.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
-    assert found.interval.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.015)
-    assert (found.units, found.draws, found.skipped) == (100, 4_000, 0)
+    rows = [(str(place), (place % 2, 1)) for place in range(100)]
+    found = bounds(clustered_interval(rows, ratio, draws=4_000, seed=3))
+    assert found.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
+    assert found.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.015)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics.comparison import compare
-from sopilot_lab.statistics.intervals import BootstrapInterval, Interval, Undefined
+from sopilot_lab.statistics.intervals import Interval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, mcnemar, pair
 from sopilot_lab.statistics.rates import accuracy, pass_k, post_goal, run_to_run
@@ -165,7 +165,7 @@ def test_comparison_says_everything_about_one_contrast() -> None:
     assert found.difference == 0.75
     assert isinstance(found.interval, Interval)
     assert 0.75 in found.interval
-    assert isinstance(found.clustered_interval, BootstrapInterval)
+    assert isinstance(found.clustered_interval, Interval)
 
 
 def test_comparison_of_nothing_is_undefined_not_zero() -> None:
@@ -255,8 +255,8 @@ def test_post_goal_calls_are_averaged_over_runs_whose_goal_succeeded() -> None:
     assert (found.first, found.first_runs) == (1.5, 8)
     assert (found.second, found.second_runs) == (0.0, 7)
     assert found.delta == 1.5
-    assert isinstance(found.interval, BootstrapInterval)
-    assert found.interval.interval.low <= 1.5 <= found.interval.interval.high
+    assert isinstance(found.interval, Interval)
+    assert found.interval.low <= 1.5 <= found.interval.high
     assert found == post_goal(first, second, draws=500)
 
 

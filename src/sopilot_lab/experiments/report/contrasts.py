@@ -13,13 +13,21 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final
 
-from sopilot_lab.experiments.report.formats import Table, figure, p_text, percent, points
+from sopilot_lab.experiments.report.formats import (
+    Table,
+    figure,
+    interval_points,
+    p_text,
+    percent,
+    points,
+)
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series
 from sopilot_lab.statistics.comparison import Comparison, compare
-from sopilot_lab.statistics.intervals import BootstrapInterval, Undefined
+from sopilot_lab.statistics.figures import goal_rows
+from sopilot_lab.statistics.intervals import Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Pairs, benjamini_hochberg, pair
-from sopilot_lab.statistics.rates import PostGoal, post_goal
+from sopilot_lab.statistics.rates import post_goal
 
 Contrast = tuple[str, str]
 PG: Final = "pg-paper"
@@ -54,17 +62,24 @@ _METHOD = (
 )
 
 
+Sides = tuple[Sequence[RunOutcome], Sequence[RunOutcome]]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``planned`` are the tasks that each side was asked, judged or not."""
+    """``planned`` are the tasks that both sides were asked, judged or not."""
 
     label: str
-    scope: str
-    kind: str
     name: str
-    sides: tuple[Sequence[RunOutcome], Sequence[RunOutcome]]
-    planned: tuple[set[str], set[str]] = (set(), set())
+    scope: str
+    sides: Sides
+    kind: str = "all"
+    planned: frozenset[str] = frozenset()
     in_family: bool = False
+
+    @property
+    def named(self) -> tuple[str, str, str, str]:
+        return self.label, self.name, self.scope, self.kind
 
 
 def headline(runs: RunSet, keep: Keep, scope: str, family: Sequence[Contrast] = FAMILY) -> Table:
@@ -107,7 +122,10 @@ def all_contrasts(
                     _absent(table, series, "all", contrast)
                 continue
             everywhere = {**scopes, **(domains if contrast in BY_DOMAIN else {})}
-            rows += [_row(series, name, keep, contrast) for name, keep in everywhere.items()]
+            rows += [
+                _row(series, name, keep, contrast, in_family=contrast in FAMILY)
+                for name, keep in everywhere.items()
+            ]
         if {*_COMMON} <= series.arms.keys():
             rows += _common_set(series, runs_keep)
         rows += _repetitions(series, runs_keep)
@@ -116,23 +134,15 @@ def all_contrasts(
     return _filled(table, rows)
 
 
-def _row(
-    series: Series, scope: str, keep: Keep, contrast: Contrast, *, in_family: bool = False
-) -> Row:
-    first, second = (series.outcomes(arm, keep) for arm in contrast)
-    request = tuple(
-        {each.task for each in side} | series.missing(arm, keep).keys()
-        for arm, side in zip(contrast, (first, second), strict=True)
-    )
-    family = in_family or contrast in FAMILY
+def _row(series: Series, scope: str, keep: Keep, contrast: Contrast, *, in_family: bool) -> Row:
+    first, second = contrast
     return Row(
         series.label,
+        f"{first}:{second}",
         scope,
-        "all",
-        ":".join(contrast),
-        (first, second),
-        (request[0], request[1]),
-        family,
+        (series.outcomes(first, keep), series.outcomes(second, keep)),
+        planned=frozenset(series.planned(first, keep) & series.planned(second, keep)),
+        in_family=in_family,
     )
 
 
@@ -140,7 +150,7 @@ def _kinds(row: Row) -> Iterator[Row]:
     yield row
     for kind in TaskKind:
         first, second = ([each for each in side if each.kind is kind] for side in row.sides)
-        yield Row(row.label, row.scope, str(kind), row.name, (first, second))
+        yield Row(row.label, row.name, row.scope, (first, second), str(kind))
 
 
 def _common_set(series: Series, keep: Keep) -> Iterator[Row]:
@@ -149,10 +159,8 @@ def _common_set(series: Series, keep: Keep) -> Iterator[Row]:
     tasks = set.intersection(*({each.task for each in side} for side in sides.values()))
     shared = {arm: [each for each in side if each.task in tasks] for arm, side in sides.items()}
     for first, second in (("full-cursor", "flat"), (PG, "full-cursor")):
-        name = f"{first}:{second}"
-        yield from _kinds(
-            Row(series.label, "common set", "all", name, (shared[first], shared[second]))
-        )
+        both = (shared[first], shared[second])
+        yield from _kinds(Row(series.label, f"{first}:{second}", "common set", both))
 
 
 def _repetitions(series: Series, keep: Keep) -> Iterator[Row]:
@@ -165,9 +173,9 @@ def _repetitions(series: Series, keep: Keep) -> Iterator[Row]:
         return
     for number in numbers:
         sides = (series.outcomes(first, keep, number), series.outcomes(second, keep, number))
-        yield Row(series.label, f"run {number}", "all", ":".join(RUNTIME), sides)
+        yield Row(series.label, ":".join(RUNTIME), f"run {number}", sides)
     sides = (series.every_run(first, keep), series.every_run(second, keep))
-    yield Row(series.label, "all runs", "all", ":".join(RUNTIME), sides)
+    yield Row(series.label, ":".join(RUNTIME), "all runs", sides)
 
 
 def _languages(runs: RunSet, keep: Keep) -> Iterator[Row]:
@@ -178,7 +186,7 @@ def _languages(runs: RunSet, keep: Keep) -> Iterator[Row]:
         if language == "en" and chinese is not None:
             for arm in (arm for arm in english.arms if arm in chinese.arms):
                 sides = (english.outcomes(arm, keep), chinese.outcomes(arm, keep))
-                yield Row(english.label, "languages", "all", f"{arm}, en:zh", sides)
+                yield Row(english.label, f"{arm}, en:zh", "languages", sides)
 
 
 def _pooled(runs: RunSet, keep: Keep) -> Iterator[Row]:
@@ -188,108 +196,87 @@ def _pooled(runs: RunSet, keep: Keep) -> Iterator[Row]:
         settings = [(each.tools, each.language, each.varied) for each in (left, right)]
         if left.model == right.model or settings[0] != settings[1]:
             continue
-        first, second = (
-            [each for series in (left, right) for each in series.outcomes(arm, keep)]
-            for arm in RUNTIME
-        )
+        first, second = ([*left.outcomes(arm, keep), *right.outcomes(arm, keep)] for arm in RUNTIME)
         label = f"{left.label} + {right.label}"
-        yield Row(label, "two models", "all", ":".join(RUNTIME), (first, second))
+        yield Row(label, ":".join(RUNTIME), "two models", (first, second))
 
 
 def _absent(table: Table, series: Series, scope: str, contrast: Contrast) -> None:
     absent = ", ".join(arm for arm in contrast if arm not in series.arms)
-    why = table.lacks(f"{series.label}: no runs of {absent}")
-    named = [series.label, ":".join(contrast), scope, "all"]
-    table.rows.append([*named, *[why] * (len(_COLUMNS) - len(named))])
+    why = f"{series.label}: no runs of {absent}"
+    table.add_lacking(why, series.label, ":".join(contrast), scope, "all")
 
 
 def _filled(table: Table, rows: Iterable[Row]) -> Table:
     """The rows with their figures; rows without a pair have none, and those of a class are left
     out."""
-    figures: list[tuple[Row, Pairs, Comparison, PostGoal]] = []
+    compared: list[tuple[Row, Comparison]] = []
     for row in rows:
         pairs = pair(*row.sides)
         if len(pairs):
-            after = post_goal(*row.sides, draws=1)
-            figures.append((row, pairs, compare(pairs, draws=DRAWS), after))
+            compared.append((row, compare(pairs, draws=DRAWS)))
         elif row.kind == "all" and not row.scope.startswith("domain "):
             why = f"{row.label}, {row.scope}: no task was judged under both of {row.name}"
-            cells = [row.label, row.name, row.scope, row.kind]
-            table.rows.append([*cells, *[table.lacks(why)] * (len(_COLUMNS) - len(cells))])
-    adjusted = _adjusted(figures, by_goal=table.name == "headline")
-    for place, (row, pairs, whole, after) in enumerate(figures):
-        table.rows.append(_cells(row, pairs, whole, after, adjusted.get(place, "")))
+            table.add_lacking(why, *row.named)
+    adjusted = _adjusted(compared, by_goal=table.name == "headline")
+    for place, (row, whole) in enumerate(compared):
+        table.rows.append(_cells(row, whole, adjusted.get(place, "")))
     return table
 
 
-def _adjusted(
-    figures: Sequence[tuple[Row, Pairs, Comparison, PostGoal]], *, by_goal: bool
-) -> dict[int, str]:
+def _adjusted(compared: Sequence[tuple[Row, Comparison]], *, by_goal: bool) -> dict[int, str]:
     """Benjamini–Hochberg over the family's rows of each scope."""
     scopes: dict[str, list[int]] = {}
-    for place, (row, *_) in enumerate(figures):
+    for place, (row, _) in enumerate(compared):
         if row.in_family and row.kind == "all":
             scopes.setdefault(row.scope, []).append(place)
     shown: dict[int, str] = {}
     for places in scopes.values():
-        wholes = [figures[place][2] for place in places]
-        p_values = [each.clustered.p if by_goal else each.p for each in wholes]
-        adjusted = benjamini_hochberg(p_values)
-        shown |= {
-            place: p_text(each.adjusted) for place, each in zip(places, adjusted, strict=True)
-        }
+        wholes = [compared[place][1] for place in places]
+        rows = benjamini_hochberg([each.clustered.p if by_goal else each.p for each in wholes])
+        shown |= {place: p_text(row.adjusted) for place, row in zip(places, rows, strict=True)}
     return shown
 
 
-def _cells(row: Row, pairs: Pairs, whole: Comparison, after: PostGoal, adjusted: str) -> list[str]:
+def _cells(row: Row, whole: Comparison, adjusted: str) -> list[str]:
     first, _, second = row.name.partition(":")
     left_out = [
         f"{each.count} {each.reason.replace('the first', first).replace('the second', second)}"
-        for each in pairs.dropped
+        for each in whole.dropped
     ]
     worst = whole.leave_one_out
     one_goal = ["–", "–"] if isinstance(worst, Undefined) else [p_text(worst.p), worst.goal]
-    difference = whole.difference
+    difference, after = whole.difference, post_goal(*row.sides, draws=1).delta
     return [
-        row.label,
-        row.name,
-        row.scope,
-        row.kind,
+        *row.named,
         str(whole.pairs),
         str(whole.goals),
         percent(whole.first_passed, whole.pairs),
         percent(whole.second_passed, whole.pairs),
         "–" if isinstance(difference, Undefined) else points(difference),
-        interval_text(whole.clustered_interval),
+        interval_points(whole.clustered_interval),
         p_text(whole.clustered.p),
         adjusted,
-        f"{whole.discordance.wins}:{whole.discordance.losses}",
+        str(whole.discordance),
         p_text(whole.p),
         "" if whole.joint is None else p_text(whole.joint.p),
         *one_goal,
         _bounds(row),
         ", ".join(left_out) or "0",
-        "–" if isinstance(after.delta, Undefined) else figure(after.delta),
+        "–" if isinstance(after, Undefined) else figure(after),
     ]
-
-
-def interval_text(interval: BootstrapInterval | Undefined) -> str:
-    if isinstance(interval, Undefined):
-        return f"– ({interval.reason})"
-    return f"{points(interval.interval.low)} to {points(interval.interval.high)}"
 
 
 def _bounds(row: Row) -> str:
     """The difference over the tasks that both sides were asked, if every missing run of the first
     failed and of the second passed, and the reverse."""
-    both = row.planned[0] & row.planned[1]
-    if not both:
+    if not row.planned:
         return "–"
     first, second = ({each.task: bool(each.passed) for each in side} for side in row.sides)
 
     def difference(in_first: bool, in_second: bool) -> str:
-        wins = sum(first.get(task, in_first) - second.get(task, in_second) for task in both)
-        return points(wins / len(both))
+        wins = sum(first.get(task, in_first) - second.get(task, in_second) for task in row.planned)
+        return points(wins / len(row.planned))
 
     return f"{difference(False, True)} to {difference(True, False)}"
 
@@ -320,14 +307,11 @@ def goal_nets(runs: RunSet, keep: Keep) -> Table:
     for series in runs.series:
         for label, contrast in runtime_contrasts(series):
             pairs = paired_arms(series, contrast, keep)
-            nets = [] if pairs is None else list(pairs.by_cluster().items())
-            nets = [(goal, part) for goal, part in nets if part.total]
-            nets.sort(key=lambda item: (-abs(item[1].net), -item[1].net, item[0]))
-            table.rows += [
-                [label, goal, str(part.wins), str(part.losses), f"{part.net:+d}"]
-                for goal, part in nets
-            ]
-            if not nets:
+            if pairs is None or not pairs.discordance.total:
                 why = f"{label}: no pair in which only one of {' and '.join(contrast)} passed"
-                table.rows.append([label, *[table.lacks(why)] * 4])
+                table.add_lacking(why, label)
+                continue
+            for row in goal_rows(pairs.by_cluster()):
+                if row["wins"] or row["losses"]:
+                    table.add(label, row["goal"], row["wins"], row["losses"], f"{row['net']:+d}")
     return table

@@ -30,6 +30,7 @@ from sopilot_lab.experiments.report.tables import (
     cost,
     delta_r2,
     full_denominators,
+    judged_arms,
     missing_runs,
     official,
     repeated_arms,
@@ -50,7 +51,12 @@ from sopilot_lab.sopbench.recorded import (
     subset_size,
 )
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.statistics.intervals import SEED, Undefined, bootstrap_interval, clopper_pearson
+from sopilot_lab.statistics.intervals import (
+    Undefined,
+    clopper_pearson,
+    clustered_interval,
+    ratio,
+)
 from sopilot_lab.statistics.outcomes import RunOutcome
 
 
@@ -144,21 +150,20 @@ def _results(runs: RunSet, keep: Keep, contrasts: Table) -> list[str]:
         ]
         if rates:
             sentences.append(f"{series.label} passed {', '.join(rates)}.")
-    for row in contrasts.rows:
-        cells = dict(zip(contrasts.header, row, strict=True))
-        if cells["kind"] == "all" and not cells["pairs"].startswith("–"):
-            sentences.append(
-                f"{cells['series']}, {cells['contrast']}: {cells['difference']} points on "
-                f"{cells['pairs']} tasks, 95 % interval {cells['95 % by goals']}, goal-clustered "
-                f"p {cells['goal p']}."
-            )
+    sentences += [
+        f"{cells['series']}, {cells['contrast']}: {cells['difference']} points on "
+        f"{cells['pairs']} tasks, 95 % interval {cells['95 % by goals']}, goal-clustered "
+        f"p {cells['goal p']}."
+        for cells in contrasts.as_dicts()
+        if cells["kind"] == "all" and not cells["pairs"].startswith("–")
+    ]
     return sentences
 
 
 def _notes(runs: RunSet, screen: str, family: Sequence[Contrast]) -> list[str]:
     shared = sorted({harness_fingerprint(c)[:16] for c in runs.configurations})
     varied = f", but for {', '.join(runs.vary)}" if runs.vary else ""
-    named = ", ".join(f"{first}:{second}" for first, second in family)
+    named = ", ".join(map(":".join, family))
     notes = [
         f"Written by sopilot {__version__}. Every outcome is the official evaluator's; upstream "
         f"at {', '.join(sorted({c.upstream_commit[:12] for c in runs.configurations}))}.",
@@ -189,21 +194,14 @@ def _defects(upstream: Upstream | None) -> Table:
         "holds, fewer than the study had; the goal is replayed after everything it needs",
     )
     if upstream is None:
-        table.rows.append([table.lacks("no SOPBench checkout"), *["–"] * 6])
+        table.add_nothing("no SOPBench checkout")
         return table
     there = [each for each in SCREENED_GOALS if each[1] in upstream.tasks(each[0])]
     if not there:
-        table.rows.append([table.lacks("this checkout has none of the screened goals"), *["–"] * 6])
+        table.add_nothing("this checkout has none of the screened goals")
         return table
-    result = replay_goals(upstream, there)
-    table.rows += [
-        [
-            each.domain, each.goal, f"{each.passes}/{each.runs}",
-            f"{each.reachable_tasks}/{each.execute_tasks}", "yes" if each.offered else "no",
-            each.classification, each.what,
-        ]
-        for each in result
-    ]  # fmt: skip
+    for each in replay_goals(upstream, there):
+        table.add(*each.cells, each.what)
     return table
 
 
@@ -223,11 +221,11 @@ def _unreachable(reach: Mapping[str, Mapping[str, Reach]]) -> Table:
         method="search over the call orders that the evaluator's graph allows, each replayed",
     )
     for tools, tasks in reach.items():
-        table.rows += [
-            [each.task, tools, each.proof] for each in tasks.values() if not each.reachable
-        ]
+        for each in tasks.values():
+            if not each.reachable:
+                table.add(each.task, tools, each.proof)
     if not reach:
-        table.rows.append([table.lacks("reachability was not searched (no checkout)"), "–", "–"])
+        table.add_nothing("reachability was not searched (no checkout)")
     return table
 
 
@@ -235,20 +233,15 @@ def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[Draw
     passed: dict[str, dict[str, Bar]] = {}
     classes: dict[str, dict[str, Bar]] = {}
     after: dict[str, dict[str, Bar]] = {}
-    for series in runs.series:
-        for arm in series.arms:
-            stored = series.judged(arm, keep)
-            if not stored:
-                continue
-            passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in stored])
-            for name, wanted in (("execute", True), ("refuse", False)):
-                of_class = [each.passed for each in stored if each.should_succeed is wanted]
-                if of_class:
-                    group = f"{series.label}, {name}"
-                    classes.setdefault(group, {})[arm] = _pass_bar(of_class)
-            calls = _calls_bar(series.outcomes(arm, keep))
-            if calls is not None:
-                after.setdefault(series.label, {})[arm] = calls
+    for series, arm, stored in judged_arms(runs, keep):
+        passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in stored])
+        for name, wanted in (("execute", True), ("refuse", False)):
+            of_class = [each.passed for each in stored if each.should_succeed is wanted]
+            if of_class:
+                classes.setdefault(f"{series.label}, {name}", {})[arm] = _pass_bar(of_class)
+        calls = _calls_bar(series.outcomes(arm, keep))
+        if calls is not None:
+            after.setdefault(series.label, {})[arm] = calls
     colours = {arm: view_colour(arm) for series in runs.series for arm in series.arms}
     share = "% passed, with exact 95 % intervals"
     plots = [
@@ -280,16 +273,10 @@ def _pass_bar(passed: Sequence[bool]) -> Bar:
 
 def _calls_bar(outcomes: Sequence[RunOutcome]) -> Bar | None:
     """Mean calls after the goal, with goals resampled."""
-    sums: dict[str, list[int]] = {}
-    for each in outcomes:
-        if each.post_goal_calls is not None:
-            entry = sums.setdefault(each.unit, [0, 0])
-            entry[0] += each.post_goal_calls
-            entry[1] += 1
-    runs = sum(count for _, count in sums.values())
-    if not runs:
+    rows = [(each.unit, each.post_goal_calls) for each in outcomes]
+    counted = [(unit, (calls, 1)) for unit, calls in rows if calls is not None]
+    if not counted:
         return None
-    units = [(calls, count) for _, (calls, count) in sorted(sums.items())]
-    within = bootstrap_interval(units, lambda drawn: drawn[0] / drawn[1], draws=DRAWS, seed=SEED)
-    bounds = None if isinstance(within, Undefined) else (within.interval.low, within.interval.high)
-    return Bar(sum(calls for calls, _ in units) / runs, bounds, runs)
+    within = clustered_interval(counted, ratio, draws=DRAWS)
+    bounds = None if isinstance(within, Undefined) else (within.low, within.high)
+    return Bar(sum(calls for _, (calls, _) in counted) / len(counted), bounds, len(counted))

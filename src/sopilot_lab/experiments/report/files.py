@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,18 +14,13 @@ from sopilot.files.text import whole_text, write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.web.pages import Drawing
 from sopilot_lab.experiments.report.document import Document, build_document, to_html
-from sopilot_lab.experiments.report.formats import Table, to_csv, to_latex
+from sopilot_lab.experiments.report.formats import Table, table_markdown, to_csv, to_latex
 from sopilot_lab.experiments.report.runs import RunSet
 from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
 from sopilot_lab.sopbench.reach import Reach, reach_cache, survey
 from sopilot_lab.sopbench.reference import is_sopbench, task_references
 
-FROM_CHECKOUT: Final = (
-    "full-denominator",
-    "official-configurations",
-    "compiler-effort",
-    "defects",
-)
+FROM_CHECKOUT: Final = ("full-denominator", "official-configurations", "compiler-effort", "defects")
 """Tables that are read from the checkout, not counted from runs."""
 
 
@@ -35,7 +31,9 @@ def whole_document(
     archive with what was found when it was packed. ``how`` is for ``build_document``."""
     if archived is not None:
         return _archived_document(runs, archived, **how)
-    upstream = _upstream()
+    upstream: Upstream | None = None
+    with suppress(UserMistake):  # tables that need the checkout say that there is none
+        upstream = shared_upstream()
     reach: dict[str, dict[str, Reach]] = {}
     if upstream is not None:
         tell("looking up what is reachable …")
@@ -110,33 +108,13 @@ def archive_analysis(document: Document, how: Mapping[str, Any]) -> dict[str, st
     return report_files(document) | texts
 
 
-def _upstream() -> Upstream | None:
-    try:
-        return shared_upstream()
-    except UserMistake:  # tables that need the checkout say that there is none
-        return None
-
-
 def to_markdown(document: Document) -> str:
     lines = [f"# {document.title}", ""]
     lines += [f"- {result}" for result in document.results]
     for table in document.tables:
-        lines += ["", f"## {table.title}", ""]
-        lines.append(_row(table.header))
-        lines.append(_row(["---"] * len(table.header)))
-        lines += [_row(row) for row in table.rows]
-        if table.method:
-            lines += ["", f"*{table.method}.*"]
-        if table.missing:
-            lines.append("")
-            lines += [f"- [{number}] {why}" for number, why in enumerate(table.missing, 1)]
+        lines += ["", *table_markdown(table)]
     lines += ["", "## About these runs", "", *(f"- {note}" for note in document.notes)]
     return "\n".join(lines) + "\n"
-
-
-def _row(cells: object) -> str:
-    assert isinstance(cells, list | tuple)
-    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def report_files(document: Document) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A table of a report, and its CSV and LaTeX."""
+"""A table of a report, and its Markdown, CSV and LaTeX."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from sopilot_lab.statistics.intervals import Undefined
+from sopilot_lab.statistics.intervals import Interval, Undefined
 
 
 @dataclass(slots=True)
@@ -23,19 +23,34 @@ class Table:
     method: str = ""
     missing: list[str] = field(default_factory=list)
 
+    def add(self, *cells: object) -> None:
+        self.rows.append([str(cell) for cell in cells])
+
     def lacks(self, why: str) -> str:
         """An empty cell, its reason kept once."""
         if why not in self.missing:
             self.missing.append(why)
         return f"– [{self.missing.index(why) + 1}]"
 
+    def add_lacking(self, why: str, *named: str) -> None:
+        """A row whose cells behind ``named`` are all empty for one reason."""
+        self.add(*named, *[self.lacks(why)] * (len(self.header) - len(named)))
+
+    def add_nothing(self, why: str) -> None:
+        """The only row of a table that nothing is known for."""
+        self.add(self.lacks(why), *["–"] * (len(self.header) - 1))
+
+    def as_dicts(self) -> list[dict[str, str]]:
+        """The rows by column; of two columns with one name the last."""
+        return [dict(zip(self.header, row, strict=True)) for row in self.rows]
+
     def filled(self) -> Table:
         """The rows that hold a figure, with the reasons that they still name."""
-        rows = [row for row in self.rows if not _is_empty(row)]
         shown = Table(self.name, self.title, self.header, method=self.method)
-        for row in rows:
-            shown.rows.append([shown.lacks(self.reason(cell) or "") if self.reason(cell) else cell
-                               for cell in row])  # fmt: skip
+        for row in self.rows:
+            if not _is_empty(row):
+                reasons = [(cell, self.reason(cell)) for cell in row]
+                shown.add(*(shown.lacks(why) if why else cell for cell, why in reasons))
         return shown
 
     def reason(self, cell: str) -> str | None:
@@ -76,10 +91,31 @@ def p_text(p: float) -> str:
     return f"{p:.4f}".lstrip("0") if p < 1 else "1.000"
 
 
-def figure(value: float | Undefined | None, digits: int = 2) -> str:
+def figure(value: float | Undefined | None, form: str = ".2f") -> str:
     if value is None:
         return "–"
-    return f"– ({value.reason})" if isinstance(value, Undefined) else f"{value:.{digits}f}"
+    return f"– ({value.reason})" if isinstance(value, Undefined) else format(value, form)
+
+
+def percent_of(share: float | Undefined | None) -> str:
+    return figure(100 * share if isinstance(share, float) else share, ".1f")
+
+
+def interval_points(interval: Interval | Undefined) -> str:
+    if isinstance(interval, Undefined):
+        return f"– ({interval.reason})"
+    return f"{points(interval.low)} to {points(interval.high)}"
+
+
+def table_markdown(table: Table) -> list[str]:
+    rows = (table.header, ["---"] * len(table.header), *table.rows)
+    cells = (" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)
+    lines = [f"## {table.title}", "", *(f"| {row} |" for row in cells)]
+    if table.method:
+        lines += ["", f"*{table.method}.*"]
+    if table.missing:
+        lines += ["", *(f"- [{number}] {why}" for number, why in enumerate(table.missing, 1))]
+    return lines
 
 
 def to_csv(table: Table) -> str:
@@ -88,13 +124,9 @@ def to_csv(table: Table) -> str:
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(table.header)
     for row in table.rows:
-        writer.writerow([_with_reason(table, cell) for cell in row])
+        reasons = [(cell, table.reason(cell)) for cell in row]
+        writer.writerow([cell if why is None else f"missing: {why}" for cell, why in reasons])
     return stream.getvalue()
-
-
-def _with_reason(table: Table, cell: str) -> str:
-    why = table.reason(cell)
-    return cell if why is None else f"missing: {why}"
 
 
 def to_latex(table: Table) -> str:

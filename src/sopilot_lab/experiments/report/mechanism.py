@@ -7,7 +7,7 @@ The first and the last come from elsewhere: `sopilot qualify --json` asks a mode
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from sopilot.files.text import whole_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.web.pages import Drawing, Mark, dot_plot, stacked
-from sopilot_lab.experiments.report.formats import Table, figure
+from sopilot_lab.experiments.report.formats import Table
+from sopilot_lab.statistics.intervals import Interval
 
-Bounds = tuple[float, float] | None
-DeltaR2 = Sequence[tuple[str, float, Bounds]]
+DeltaR2 = Sequence[tuple[str, float, Interval | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,20 +36,24 @@ class Parity:
 class Mechanism:
     """``probes``: model → score and its interval."""
 
-    probes: Mapping[str, tuple[float, Bounds]] = field(default_factory=dict)
+    probes: Mapping[str, tuple[float, Interval | None]] = field(default_factory=dict)
     parities: Sequence[Parity] = ()
 
 
 def read_mechanism(paths: Sequence[Path]) -> Mechanism:
     """Read the output of `sopilot qualify --json` and `sopilot lab lens --json`, in any order."""
-    probes: dict[str, tuple[float, Bounds]] = {}
+    probes: dict[str, tuple[float, Interval | None]] = {}
     parities: list[Parity] = []
     for path in paths:
         row = _read(path)
         model = str(row.get("model", path.stem))
         probe = row.get("probe")
         if isinstance(probe, Mapping) and probe.get("score") is not None:
-            probes[model] = (float(probe["score"]), _bounds(probe.get("score_interval")))
+            within = probe.get("score_interval")
+            probes[model] = (
+                float(probe["score"]),
+                Interval(*map(float, within)) if within else None,
+            )
         parities += [
             Parity(model, str(each["region"]), str(each["presentation"]), float(each["parity"]))
             for each in row.get("regions") or ()
@@ -69,58 +73,78 @@ def mechanism_table(mechanism: Mechanism, deltas: DeltaR2) -> Table:
         "asked, cases resampled; ΔR2: calls after the goal, runtime minus flat, goals "
         "resampled; parity: attention by length share of the region, 1 is parity",
     )
-    table.rows += [
-        ["probe", model, figure(score, 2), _interval(bounds)]
-        for model, (score, bounds) in mechanism.probes.items()
-    ]
-    if not mechanism.probes:
-        why = "no probe: give `sopilot qualify --json` of a model with --mechanism"
-        table.rows.append(["probe", *[table.lacks(why)] * 3])
-    table.rows += [
-        ["ΔR2", who, f"{delta:+.2f}", _interval(bounds)] for who, delta, bounds in deltas
-    ]
-    if not deltas:
-        why = "no series has runs of pg-paper and flat in which the goal succeeded"
-        table.rows.append(["ΔR2", *[table.lacks(why)] * 3])
-    table.rows += [
-        ["parity", f"{each.model}, {each.region}, {each.presentation}", figure(each.value, 2), ""]
-        for each in mechanism.parities
-    ]
-    if not mechanism.parities:
-        why = (
-            "no attention: give `sopilot lab lens --json` of an open-weight model with --mechanism"
-        )
-        table.rows.append(["parity", *[table.lacks(why)] * 3])
+    for panel in _panels(mechanism, deltas):
+        for who, value, within in panel.marks:
+            known = f"{within.low:.2f} to {within.high:.2f}" if within else panel.no_interval
+            table.add(panel.name, who, format(value, panel.form), known)
+        if not panel.marks:
+            table.add_lacking(panel.why_empty, panel.name)
     return table
 
 
 def mechanism_figure(mechanism: Mechanism, deltas: DeltaR2) -> Drawing:
     """The panels that were measured; the table says why others weren't."""
-    probes = [
-        Mark(model, score, bounds, figure(score, 2))
-        for model, (score, bounds) in mechanism.probes.items()
-    ]
-    after = [
-        Mark(who, delta, bounds, f"{delta:+.2f}".replace("-", "−")) for who, delta, bounds in deltas
-    ]
-    looked = [
-        Mark(f"{each.model}, {each.region}, {each.presentation}", each.value, None,
-             figure(each.value, 2))
-        for each in mechanism.parities
-    ]  # fmt: skip
-    panels = [
-        ("(a) Probe", probes, (0.0, 1.0, 1.0), "score when asked, 95 % by cases"),
-        ("(b) Calls after the goal", after, (-0.5, 0.5, 0.0), "ΔR2, runtime − flat, 95 % by goals"),
-        ("(c) Attention", looked, (0.0, 1.5, 1.0), "attention over length share; 1 is parity"),
-    ]
-    return stacked(
-        "Mechanism",
-        [
-            dot_plot(title, marks, least=least, most=most, zero=zero, axis=axis)
-            for title, marks, (least, most, zero), axis in panels
-            if marks
-        ],
+    drawings = []
+    for panel in _panels(mechanism, deltas):
+        marks = [
+            Mark(
+                who,
+                value,
+                (within.low, within.high) if within else None,
+                format(value, panel.form).replace("-", "−"),
+            )
+            for who, value, within in panel.marks
+        ]
+        least, most, zero = panel.range
+        if marks:
+            drawings.append(
+                dot_plot(panel.title, marks, least=least, most=most, zero=zero, axis=panel.axis)
+            )
+    return stacked("Mechanism", drawings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Panel:
+    """``range`` is least, most and zero of the axis; ``form`` the format of a value."""
+
+    name: str
+    marks: DeltaR2
+    why_empty: str
+    title: str
+    range: tuple[float, float, float]
+    axis: str
+    form: str = ".2f"
+    no_interval: str = "–"
+
+
+def _panels(mechanism: Mechanism, deltas: DeltaR2) -> Iterator[_Panel]:
+    yield _Panel(
+        "probe",
+        [(model, *found) for model, found in mechanism.probes.items()],
+        "no probe: give `sopilot qualify --json` of a model with --mechanism",
+        "(a) Probe",
+        (0.0, 1.0, 1.0),
+        "score when asked, 95 % by cases",
     )
+    yield _Panel(
+        "ΔR2",
+        deltas,
+        "no series has runs of pg-paper and flat in which the goal succeeded",
+        "(b) Calls after the goal",
+        (-0.5, 0.5, 0.0),
+        "ΔR2, runtime − flat, 95 % by goals",
+        form="+.2f",
+    )
+    yield _Panel(
+        "parity",
+        [(f"{each.model}, {each.region}, {each.presentation}", each.value, None)
+         for each in mechanism.parities],
+        "no attention: give `sopilot lab lens --json` of an open-weight model with --mechanism",
+        "(c) Attention",
+        (0.0, 1.5, 1.0),
+        "attention over length share; 1 is parity",
+        no_interval="",
+    )  # fmt: skip
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -131,14 +155,6 @@ def _read(path: Path) -> dict[str, Any]:
     if not isinstance(row, dict):
         raise _mistake(path, "it holds no JSON object")
     return row
-
-
-def _bounds(value: Any) -> Bounds:
-    return (float(value[0]), float(value[1])) if value else None
-
-
-def _interval(bounds: Bounds) -> str:
-    return f"{bounds[0]:.2f} to {bounds[1]:.2f}" if bounds else "–"
 
 
 def _mistake(path: Path, message: str) -> UserMistake:

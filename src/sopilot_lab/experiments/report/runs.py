@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +22,7 @@ from sopilot_lab.experiments.run_folder import (
     Missing,
     RunConfiguration,
     RunFolder,
+    folders_below,
     task_order,
 )
 from sopilot_lab.sopbench.recorded import Screen
@@ -185,15 +186,18 @@ class Series:
             if task not in records and keep(task, each.should_succeed)
         }
 
-    def tasks(self) -> dict[str, bool]:
-        """Every task that some arm was asked, and whether its goal should be executed."""
-        flags: dict[str, bool] = {}
+    def planned(self, arm: str, keep: Keep) -> set[str]:
+        """The tasks that the arm was asked, judged or not."""
+        if arm not in self.arms:
+            return set()
+        return {each.task for each in self.judged(arm, keep)} | self.missing(arm, keep).keys()
+
+    def tasks(self) -> set[str]:
+        """Every task that some arm was asked."""
+        tasks: set[str] = set()
         for of_arm in self.arms.values():
-            for absent in of_arm.missing.values():
-                flags |= {task: each.should_succeed for task, each in absent.items()}
-            for records in of_arm.runs.values():
-                flags |= {task: each.should_succeed for task, each in records.items()}
-        return flags
+            tasks.update(*of_arm.runs.values(), *of_arm.missing.values())
+        return tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +236,12 @@ def load_runs(paths: Iterable[Path], *, vary: Sequence[str] = ()) -> RunSet:
 def run_folders(paths: Iterable[Path]) -> list[RunFolder]:
     """Sorted by configuration and tasks, so that no table depends on the order of ``paths`` or
     on the names of folders. A folder that is named twice counts once."""
-    results = {each.path.resolve(): each for path in paths for each in _folders(path)}
+    results: dict[Path, RunFolder] = {}
+    for path in paths:
+        below = folders_below(path)
+        if not below:
+            raise _mistake(path, "no bench runs here", "name folders that `lab run -o` made")
+        results |= {each.path.resolve(): each for each in below}
     return sorted(results.values(), key=_folder_order)
 
 
@@ -296,16 +305,6 @@ def _take(of_arm: ArmRuns, folder: RunFolder) -> int:
     broken = len(folder.discarded())
     of_arm.broken[number] = of_arm.broken.get(number, 0) + broken
     return broken
-
-
-def _folders(path: Path) -> Iterator[RunFolder]:
-    if (path / "configuration.json").exists():
-        yield RunFolder.open(path)
-        return
-    below = sorted(each.parent for each in path.rglob("configuration.json"))
-    if not below:
-        raise _mistake(path, "no bench runs here", "name folders that `lab run -o` made")
-    yield from map(RunFolder.open, below)
 
 
 def _label(configuration: RunConfiguration, varied: str) -> str:

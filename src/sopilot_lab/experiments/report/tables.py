@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import sopilot
 from sopilot.program.codec import program_to_yaml
 from sopilot.program.model import Kind
 from sopilot_lab.experiments.report.contrasts import PG, runtime_contrasts
-from sopilot_lab.experiments.report.formats import Table, figure, percent
+from sopilot_lab.experiments.report.formats import Table, figure, percent, percent_of
 from sopilot_lab.experiments.report.runs import Keep, RunSet, Series, screened
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.summary import ends_not_reached
@@ -25,7 +24,7 @@ from sopilot_lab.sopbench.reach import Reach
 from sopilot_lab.sopbench.recorded import Baseline, Screen, subset_size, tally
 from sopilot_lab.sopbench.reference import DOMAINS
 from sopilot_lab.sopbench.source import load_tasks
-from sopilot_lab.statistics.intervals import Undefined, clopper_pearson
+from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
 from sopilot_lab.statistics.rates import pass_k, post_goal, run_to_run
 
 
@@ -35,6 +34,17 @@ def judged_arms(runs: RunSet, keep: Keep) -> Iterator[tuple[Series, str, list[Be
         for arm in series.arms:
             if stored := series.judged(arm, keep):
                 yield series, arm, stored
+
+
+def judged_domains(
+    runs: RunSet, pools: Mapping[str, Keep]
+) -> Iterator[tuple[Series, str, str, list[BenchRecord]]]:
+    """The same for each domain, and for all of them pooled."""
+    for series in runs.series:
+        for domain, keep in pools.items():
+            for arm in series.arms:
+                if stored := series.judged(arm, keep):
+                    yield series, domain, arm, stored
 
 
 def class_split(
@@ -67,28 +77,77 @@ def class_split(
         )
         after = [each.r2 for each in stored if each.r2 is not None]
         interval = clopper_pearson(counts.refuse_passed, counts.refuse)
-        low = "–" if isinstance(interval, Undefined) else f"{100 * interval.low:.1f}"
-        table.rows.append(
-            [
-                series.label,
-                arm,
-                str(counts.n),
-                percent(counts.passed, counts.n),
-                of_reachable,
-                percent(counts.execute_passed, counts.execute),
-                percent(counts.refuse_passed, counts.refuse),
-                low,
-                "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
-                str(counts.not_reached),
-                str(endings["refused"]),
-                str(endings["budget"]),
-                str(counts.wrongly_reached),
-                str(counts.sequence_only),
-                percent(counts.passed + counts.sequence_only, counts.n),
-                figure(statistics.fmean(after) if after else None, 3),
-                str(sum(sum((each.findings or {}).values()) for each in stored)),
-            ]
+        table.add(
+            series.label,
+            arm,
+            counts.n,
+            percent(counts.passed, counts.n),
+            of_reachable,
+            percent(counts.execute_passed, counts.execute),
+            percent(counts.refuse_passed, counts.refuse),
+            percent_of(interval.low if isinstance(interval, Interval) else None),
+            percent_of(counts.balanced),
+            counts.not_reached,
+            endings["refused"],
+            endings["budget"],
+            counts.wrongly_reached,
+            counts.sequence_only,
+            percent(counts.passed + counts.sequence_only, counts.n),
+            figure(statistics.fmean(after) if after else None, ".3f"),
+            sum(sum((each.findings or {}).values()) for each in stored),
         )
+    return table
+
+
+def classes_by_domain(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
+    table = Table(
+        "classes-domains",
+        "Execute and refusal by domain",
+        ["series", "domain", "arm", "n", "pass %", "execute n", "execute %", "refuse n",
+         "refuse %", "balanced %"],
+        method="balanced: mean of execute and refusal accuracy",
+    )  # fmt: skip
+    for series, domain, arm, stored in judged_domains(runs, pools):
+        counts = tally(each.verdict or {} for each in stored)
+        table.add(
+            series.label,
+            domain,
+            arm,
+            counts.n,
+            percent(counts.passed, counts.n),
+            counts.execute,
+            percent(counts.execute_passed, counts.execute),
+            counts.refuse,
+            percent(counts.refuse_passed, counts.refuse),
+            percent_of(counts.balanced),
+        )
+    return table
+
+
+def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
+    """Seconds per task, on the tasks that an arm and `flat` both judged."""
+    table = Table(
+        "wall-clock",
+        "Wall clock by domain",
+        ["series", "domain", "arm", "n", "mean seconds", "median [quartiles]", "mean of flat",
+         "times flat"],
+        method="seconds of a whole run, waiting for the model included; the last two columns: on "
+        "the tasks that both the arm and flat judged",
+    )  # fmt: skip
+    for series, domain, arm, stored in judged_domains(runs, pools):
+        seconds = {each.task: each.seconds for each in stored}
+        flat = {each.task: each.seconds for each in series.judged("flat", pools[domain])}
+        both = seconds.keys() & flat.keys()
+        mean = f"{statistics.fmean(seconds.values()):.1f}"
+        cells = [series.label, domain, arm, str(len(seconds)), mean]
+        cells.append(quartiles([*seconds.values()], digits=1))
+        if any(flat[task] for task in both):
+            ours, theirs = (sum(some[task] for task in both) for some in (seconds, flat))
+            cells += [f"{theirs / len(both):.1f}", f"{ours / theirs:.2f}"]
+        else:
+            why = f"{series.label}, {domain}: no task was judged under both {arm} and flat"
+            cells += [table.lacks(why)] * 2
+        table.rows.append(cells)
     return table
 
 
@@ -103,70 +162,42 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
         "characters: first message and slot",
     )  # fmt: skip
     for series, arm, stored in judged_arms(runs, keep):
-        table.rows.append([series.label, arm, str(len(stored)), *_spent(table, series, stored)])
+        unknown = f"{series.label}: its records do not tell calls apart"
+        by_call = [
+            int(request.get("prompt_tokens", 0)) for each in stored for request in each.requests
+        ]
+        if any(each.prompt_tokens for each in stored):
+            tokens = _spread(table, [each.prompt_tokens for each in stored])
+            tokens += _spread(table, by_call, unknown)
+            tokens.append(quartiles([each.completion_tokens for each in stored]))
+        else:
+            tokens = [table.lacks(f"{series.label}: the model reports no tokens")] * 5
+        table.add(
+            series.label,
+            arm,
+            len(stored),
+            *tokens,
+            quartiles([each.agent_turns for each in stored]),
+            quartiles([len(each.calls) for each in stored]),
+            *_spread(table, [size for each in stored for size in each.system_by_call], unknown),
+            quartiles([each.seconds for each in stored], digits=2),
+        )
     return table
 
 
-def classes_by_domain(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
-    table = Table(
-        "classes-domains",
-        "Execute and refusal by domain",
-        ["series", "domain", "arm", "n", "pass %", "execute n", "execute %", "refuse n",
-         "refuse %", "balanced %"],
-        method="balanced: mean of execute and refusal accuracy",
-    )  # fmt: skip
-    for series in runs.series:
-        for domain, keep in pools.items():
-            for arm in series.arms:
-                counts = tally(each.verdict or {} for each in series.judged(arm, keep))
-                if not counts.n:
-                    continue
-                table.rows.append(
-                    [
-                        series.label,
-                        domain,
-                        arm,
-                        str(counts.n),
-                        percent(counts.passed, counts.n),
-                        str(counts.execute),
-                        percent(counts.execute_passed, counts.execute),
-                        str(counts.refuse),
-                        percent(counts.refuse_passed, counts.refuse),
-                        "–" if counts.balanced is None else f"{100 * counts.balanced:.1f}",
-                    ]
-                )
-    return table
+def _spread(table: Table, values: Sequence[float], unknown: str = "") -> list[str]:
+    """Quartiles and mean; the reason ``unknown`` where nothing was counted."""
+    if not any(values):
+        return [table.lacks(unknown)] * 2
+    return [quartiles(values), f"{statistics.fmean(values):,.0f}"]
 
 
-def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
-    """Seconds per task, on the tasks that an arm and `flat` both judged."""
-    table = Table(
-        "wall-clock",
-        "Wall clock by domain",
-        ["series", "domain", "arm", "n", "mean seconds", "median [quartiles]", "mean of flat",
-         "times flat"],
-        method="seconds of a whole run, waiting for the model included; the last two columns: on "
-        "the tasks that both the arm and flat judged",
-    )  # fmt: skip
-    for series in runs.series:
-        for domain, keep in pools.items():
-            flat = {each.task: each.seconds for each in series.judged("flat", keep)}
-            for arm in series.arms:
-                stored = {each.task: each.seconds for each in series.judged(arm, keep)}
-                if not stored:
-                    continue
-                both = stored.keys() & flat.keys()
-                cells = [series.label, domain, arm, str(len(stored))]
-                cells += [f"{statistics.fmean(stored.values()):.1f}"]
-                cells += [quartiles([*stored.values()], digits=1)]
-                if both and any(flat[task] for task in both):
-                    ours, theirs = (sum(some[task] for task in both) for some in (stored, flat))
-                    cells += [f"{theirs / len(both):.1f}", f"{ours / theirs:.2f}"]
-                else:
-                    why = f"{series.label}, {domain}: no task was judged under both {arm} and flat"
-                    cells += [table.lacks(why)] * 2
-                table.rows.append(cells)
-    return table
+def quartiles(values: Sequence[float], digits: int = 0) -> str:
+    if len(values) == 1:
+        return f"{values[0]:,.{digits}f}"
+    quarters = statistics.quantiles(values, n=4, method="inclusive")
+    low, middle, high = (f"{value:,.{digits}f}" for value in quarters)
+    return f"{middle} [{low}–{high}]"
 
 
 def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
@@ -185,57 +216,31 @@ def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
             requests = [request for each in stored for request in each.requests]
             if not requests:
                 why = f"{series.label}, {arm}: its records do not tell requests apart"
-                table.rows.append([series.label, arm, *[table.lacks(why)] * 8])
+                table.add_lacking(why, series.label, arm)
                 continue
             costs = [each.cost for each in stored if each.cost is not None]
-            none = f"{series.label}: no price was given"
-            table.rows.append(
-                [
-                    series.label,
-                    arm,
-                    f"{len(requests):,}",
-                    f"{sum(each.attempts for each in stored):,}",
-                    f"{sum(each.reasoning_tokens for each in stored):,}",
-                    f"{sum(each.discarded_tokens for each in stored):,}",
-                    f"{sum(each.simulator_tokens for each in stored):,}",
-                    f"{sum(costs):.4f}" if costs else table.lacks(none),
-                    _counted(requests, "finish_reason"),
-                    _counted(requests, "served_model"),
-                ]
+            unpriced = f"{series.label}: no price was given"
+            reasons, served = (
+                Counter(str(request[name]) for request in requests if request.get(name))
+                for name in ("finish_reason", "served_model")
+            )
+            table.add(
+                series.label,
+                arm,
+                f"{len(requests):,}",
+                f"{sum(each.attempts for each in stored):,}",
+                f"{sum(each.reasoning_tokens for each in stored):,}",
+                f"{sum(each.discarded_tokens for each in stored):,}",
+                f"{sum(each.simulator_tokens for each in stored):,}",
+                f"{sum(costs):.4f}" if costs else table.lacks(unpriced),
+                _counted(reasons) or "not told",
+                _counted(served) or "not told",
             )
     return table
 
 
-def _counted(request: Sequence[Mapping[str, Any]], name: str) -> str:
-    counter = Counter(str(item[name]) for item in request if item.get(name))
-    return ", ".join(f"{count} {what}" for what, count in counter.most_common()) or "not told"
-
-
-def _spent(table: Table, series: Series, bench_records: Sequence[BenchRecord]) -> list[str]:
-    tokens = [each.prompt_tokens for each in bench_records]
-    by_call = [
-        int(request.get("prompt_tokens", 0)) for each in bench_records for request in each.requests
-    ]
-    shown = [count for each in bench_records for count in each.system_by_call]
-    if any(tokens):
-        cells = [quartiles(tokens), _mean(tokens), *_by_call(table, series, by_call)]
-        cells.append(quartiles([each.completion_tokens for each in bench_records]))
-    else:
-        cells = [table.lacks(f"{series.label}: the model reports no tokens")] * 5
-    cells.append(quartiles([each.agent_turns for each in bench_records]))
-    cells.append(quartiles([len(each.calls) for each in bench_records]))
-    cells += _by_call(table, series, shown)
-    return [*cells, quartiles([each.seconds for each in bench_records], digits=2)]
-
-
-def _by_call(table: Table, series: Series, values: Sequence[float]) -> list[str]:
-    if not any(values):
-        return [table.lacks(f"{series.label}: its records do not tell calls apart")] * 2
-    return [quartiles(values), _mean(values)]
-
-
-def _mean(values: Sequence[float]) -> str:
-    return f"{statistics.fmean(values):,.0f}"
+def _counted(counts: Counter[str]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in counts.most_common())
 
 
 def official(
@@ -250,31 +255,21 @@ def official(
         "right answer alone, so its rows are not comparable with `full`",
     )
     if not baselines:
-        table.rows.append([table.lacks(why_none), *["–"] * 5])
+        table.add_nothing(why_none)
     for each in baselines:
-        cells = [each.model, each.mode, each.tools, str(each.tally.n)]
         if each.complete:
-            cells.append(percent(each.tally.passed, each.tally.n))
-            cells.append(percent(each.tally.refuse_passed, each.tally.refuse))
+            passed = percent(each.tally.passed, each.tally.n)
+            refused = percent(each.tally.refuse_passed, each.tally.refuse)
         else:
-            cells += [table.lacks(f"{each.model} ({each.mode}, {each.tools}): {each.why}"), "–"]
-        table.rows.append(cells)
+            why = f"{each.model} ({each.mode}, {each.tools}): {each.why}"
+            passed, refused = table.lacks(why), "–"
+        table.add(each.model, each.mode, each.tools, each.tally.n, passed, refused)
     for model, scores in published.items():
         if model.startswith("Qwen2.5-7B"):
             why = "the leaderboard scores all tasks of a domain and has no classes"
-            cells = [model, "leaderboard", "–", "134", f"{scores['bank']:.1f}", table.lacks(why)]
-            table.rows.append(cells)
+            score = f"{scores['bank']:.1f}"
+            table.add(model, "leaderboard", "–", 134, score, table.lacks(why))
     return table
-
-
-def quartiles(values: Sequence[float], digits: int = 0) -> str:
-    def shown(value: float) -> str:
-        return f"{value:,.{digits}f}"
-
-    if len(values) == 1:
-        return shown(values[0])
-    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{shown(middle)} [{shown(low)}–{shown(high)}]"
 
 
 MOST_MISSING = 0.05
@@ -291,26 +286,34 @@ def missing_runs(runs: RunSet, keep: Keep) -> Table:
         "missing as failed (intention to treat); a task that was never asked counts nowhere",
     )  # fmt: skip
     for series in runs.series:
-        for arm in series.arms:
-            judged = series.judged(arm, keep)
-            absent = series.missing(arm, keep)
+        for arm, of_arm in series.arms.items():
+            judged, absent = series.judged(arm, keep), series.missing(arm, keep)
             passed = sum(each.passed for each in judged)
-            request = len(judged) + len(absent)
-            made_again = series.arms[arm].broken.get(series.arms[arm].first, 0)
-            table.rows.append(
-                [
-                    series.label,
-                    arm,
-                    str(request),
-                    str(len(judged)),
-                    str(len(absent)),
-                    str(made_again),
-                    _reasons(absent),
-                    percent(passed, len(judged)),
-                    percent(passed, request),
-                ]
+            planned = len(judged) + len(absent)
+            table.add(
+                series.label,
+                arm,
+                planned,
+                len(judged),
+                len(absent),
+                of_arm.broken.get(of_arm.first, 0),
+                _counted(Counter(absent.values())),
+                percent(passed, len(judged)),
+                percent(passed, planned),
             )
     return table
+
+
+def alarming(runs: RunSet, keep: Keep, most: float = MOST_MISSING) -> list[str]:
+    """The arms that miss more than that share of their tasks."""
+    results = []
+    for series in runs.series:
+        for arm in series.arms:
+            absent, planned = len(series.missing(arm, keep)), len(series.planned(arm, keep))
+            if absent > most * planned:
+                share = percent(absent, planned)
+                results.append(f"{series.label}, {arm}: {absent} tasks ({share} %) have no verdict")
+    return results
 
 
 def full_denominators(
@@ -326,47 +329,26 @@ def full_denominators(
         method="a task that the screen leaves out, or that has no verdict, counts as failed",
     )
     if not scoring:
-        table.rows.append([table.lacks("no SOPBench checkout"), *["–"] * 6])
+        table.add_nothing("no SOPBench checkout")
         return table
     for series in runs.series:
         for domain in (each for each in runs.domains if each in scoring):
             whole = sum(map(len, scoring[domain].values()))
-            left_in = _left_in(domain, scoring[domain], screen)
+            left_in = subset_size(scoring[domain], domain, screen)
+            keep = screened(screen, domain)
             cells = []
             for arm in arms:
+                planned = len(series.planned(arm, keep))
                 if arm not in series.arms:
                     cells.append(table.lacks(f"{series.label}: no runs of {arm}"))
-                    continue
-                keep = screened(screen, domain)
-                stored = series.judged(arm, keep)
-                request = len(stored) + len(series.missing(arm, keep))
-                if request < left_in:
-                    why = f"{series.label}, {arm}: {request} of {left_in} tasks were asked"
+                elif planned < left_in:
+                    why = f"{series.label}, {arm}: {planned} of {left_in} tasks were asked"
                     cells.append(table.lacks(why))
-                    continue
-                cells.append(percent(sum(each.passed for each in stored), whole))
-            table.rows.append([series.label, domain, str(whole), str(whole - left_in), *cells])
+                else:
+                    passed = sum(each.passed for each in series.judged(arm, keep))
+                    cells.append(percent(passed, whole))
+            table.add(series.label, domain, whole, whole - left_in, *cells)
     return table
-
-
-def _left_in(domain: str, goals: Mapping[str, Sequence[bool]], screen: Screen) -> int:
-    return subset_size({goal: list(each) for goal, each in goals.items()}, domain, screen)
-
-
-def alarming(runs: RunSet, keep: Keep, most: float = MOST_MISSING) -> list[str]:
-    """The arms that miss more than that share of their tasks."""
-    results = []
-    for series in runs.series:
-        for arm in series.arms:
-            absent, judged = len(series.missing(arm, keep)), len(series.judged(arm, keep))
-            if absent > most * (absent + judged):
-                share = percent(absent, absent + judged)
-                results.append(f"{series.label}, {arm}: {absent} tasks ({share} %) have no verdict")
-    return results
-
-
-def _reasons(absent: Mapping[str, str]) -> str:
-    return ", ".join(f"{count} {why}" for why, count in Counter(absent.values()).most_common())
 
 
 _DRAWS = 1_000
@@ -390,22 +372,19 @@ def repeated_arms(runs: RunSet, keep: Keep) -> Table:
             outcomes = series.every_run(arm, keep)
             result, spread = pass_k(outcomes, count), run_to_run(outcomes)
             rates = "/".join(f"{100 * rate:.1f}" for _, rate in spread.rates)
-            table.rows.append(
-                [
-                    series.label,
-                    arm,
-                    str(count),
-                    str(spread.tasks),
-                    rates or "–",
-                    _percent(result.at),
-                    _percent(result.every),
-                    _percent(spread.agreement),
-                    _percent(_neighbours(series, arm, keep)),
-                ]
+            table.add(
+                series.label,
+                arm,
+                count,
+                spread.tasks,
+                rates or "–",
+                percent_of(result.at),
+                percent_of(result.every),
+                percent_of(spread.agreement),
+                percent_of(_neighbours(series, arm, keep)),
             )
     if not table.rows:
-        why = "no configuration was run twice (`lab run --run 2`)"
-        table.rows.append([table.lacks(why), *["–"] * 8])
+        table.add_nothing("no configuration was run twice (`lab run --run 2`)")
     return table
 
 
@@ -417,28 +396,20 @@ def _neighbours(series: Series, arm: str, keep: Keep) -> float | Undefined:
         both = left.keys() & right.keys()
         if both:
             shares.append(sum(left[task] == right[task] for task in both) / len(both))
-    return sum(shares) / len(shares) if shares else Undefined("no task in two runs")
+    return statistics.fmean(shares) if shares else Undefined("no task in two runs")
 
 
-def delta_r2(runs: RunSet, keep: Keep) -> Sequence[tuple[str, float, tuple[float, float] | None]]:
+def delta_r2(runs: RunSet, keep: Keep) -> Sequence[tuple[str, float, Interval | None]]:
     """Series and runtime → ΔR2 with its interval, for the figure."""
     deltas = []
     columns = [(series, *each) for series in runs.series for each in runtime_contrasts(series)]
     for series, label, contrast in columns:
-        if not {*contrast} <= series.arms.keys():
-            continue
-        after = post_goal(*(series.outcomes(arm, keep) for arm in contrast), draws=_DRAWS)
-        if not isinstance(after.delta, Undefined):
-            within = after.interval
-            bounds = None
-            if not isinstance(within, Undefined):
-                bounds = (within.interval.low, within.interval.high)
-            deltas.append((label, after.delta, bounds))
+        if {*contrast} <= series.arms.keys():
+            after = post_goal(*(series.outcomes(arm, keep) for arm in contrast), draws=_DRAWS)
+            within = after.interval if isinstance(after.interval, Interval) else None
+            if not isinstance(after.delta, Undefined):
+                deltas.append((label, after.delta, within))
     return deltas
-
-
-def _percent(share: float | Undefined) -> str:
-    return f"– ({share.reason})" if isinstance(share, Undefined) else f"{100 * share:.1f}"
 
 
 PACKAGES = {
@@ -465,37 +436,25 @@ def compiler_effort(upstream: Upstream | None) -> Table:
         for each in _sources(root, places):
             lines = source_lines(each.read_text("utf-8"))
             total, code = total + lines[0], code + lines[1]
-        table.rows.append([f"{title}, source lines", f"{total:,} ({code:,})"])
+        table.add(f"{title}, source lines", f"{total:,} ({code:,})")
     if upstream is None:
-        table.rows.append(["Programs", table.lacks("no SOPBench checkout")])
+        table.add_lacking("no SOPBench checkout", "Programs")
         return table
     shelf = ProgramShelf("official", upstream)
     programs = [
         (task, shelf.program(task).program)
         for task in load_tasks("sopbench:all", upstream=upstream)
     ]
-    functions = [len(program.functions) for _, program in programs]
     sizes = [len(program_to_yaml(program)) for _, program in programs]
-    named = {
-        (task.domain, function.predicate)
-        for task, program in programs
-        for function in program.functions.values()
-        if function.predicate
-    }
-    gates = {
-        function.predicate
-        for _, program in programs
-        for function in program.functions.values()
-        if function.kind is Kind.GATE
-    }
-    fallbacks = sum(
-        any("missing recipe" in function.notes for function in program.functions.values())
-        for _, program in programs
-    )
+    functions = [(task, each) for task, program in programs for each in program.functions.values()]
+    counts = Counter(task.reference for task, _ in functions).values()
+    named = {(task.domain, each.predicate) for task, each in functions if each.predicate}
+    gates = {each.predicate for _, each in functions if each.kind is Kind.GATE}
+    fallbacks = {task.reference for task, each in functions if "missing recipe" in each.notes}
     recipes = "/".join(str(len(upstream.metadata(domain)["recipes"])) for domain in DOMAINS)
     goals = len({(task.domain, task.goal) for task, _ in programs})
     listed = ", ".join(sorted(str(each) for each in gates))
-    spread = f"{statistics.median(functions):g} / {max(functions)}"
+    spread = f"{statistics.median(counts):g} / {max(counts)}"
     range_ = f"{statistics.median(sizes):,.0f} ({min(sizes):,}–{max(sizes):,})"
     table.rows += [
         ["Goals named in those sources", str(_goals_named(root, upstream))],
@@ -504,7 +463,7 @@ def compiler_effort(upstream: Upstream | None) -> Table:
         ["Rules (domain, predicate)", str(len(named))],
         ["Functions a program, median / maximum", spread],
         ["Characters a program, median (range)", range_],
-        ["Programs with a missing recipe", str(fallbacks)],
+        ["Programs with a missing recipe", str(len(fallbacks))],
         [f"Recipes in the source ({', '.join(DOMAINS)})", recipes],
     ]
     return table

@@ -10,7 +10,7 @@ from typing import Any
 
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
-from sopilot_lab.experiments.entrants import Contestant
+from sopilot_lab.experiments.entrants import Contestant, Party
 from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration, RunFolder
 from sopilot_lab.experiments.selection import drawn, select_tasks, should_succeed, stratified
 from sopilot_lab.experiments.study.plan import Block, Entrant, Study
@@ -31,8 +31,8 @@ class Cell:
     arm: str
     configuration: RunConfiguration
     folder: Path
+    user: Contestant
     tasks: tuple[TaskReference, ...] = ()
-    user: Contestant | None = None
     condition: str = ""
 
     @property
@@ -101,7 +101,7 @@ def _cell(
     if block.condition:
         name = re.sub(r"[^\w.+-]+", "_", f"{name}-{block.condition}")
     folder = base / "runs" / name
-    return Cell(entrant, arm, configuration, folder, user=user, condition=block.condition)
+    return Cell(entrant, arm, configuration, folder, user, condition=block.condition)
 
 
 def _block_tasks(study: Study, block: Block, upstream: Upstream) -> tuple[TaskReference, ...]:
@@ -141,9 +141,7 @@ def run_study(
             cell.folder,
             cell.configuration,
             cell.tasks,
-            contestant=cell.entrant.who,
-            user=cell.user,
-            patience=study.patience,
+            Party(cell.entrant.who, cell.user, study.patience),
             runner=runner,
             at_once=at_once,
             seen=seen,

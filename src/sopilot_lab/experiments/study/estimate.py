@@ -74,7 +74,7 @@ def text_tokens(text: str) -> float:
     return (len(text) - wide) / CHARACTERS + wide * 0.7
 
 
-def estimate(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[Estimate]:
+def estimate(cells: Sequence[Cell], upstream: Upstream) -> list[Estimate]:
     """From a rehearsal by the reference executor, whose runs have no detour: a model takes
     more. Arms that it cannot read are like `flat` with their own text."""
     measured: dict[tuple[str, str, str], tuple[Spent, str]] = {}
@@ -93,14 +93,12 @@ def estimate(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[Es
                 measured[key] = _rehearsed(cell, few, upstream)
             spent, like = measured[key]
             total += spent.times(len(tasks))
-        results.append(_estimate(study, cell, tuple(domains), total, like))
+        results.append(_estimate(cell, tuple(domains), total, like))
     return results
 
 
-def _estimate(
-    study: Study, cell: Cell, domains: tuple[str, ...], total: Spent, like: str
-) -> Estimate:
-    user = cell.user or study.user
+def _estimate(cell: Cell, domains: tuple[str, ...], total: Spent, like: str) -> Estimate:
+    user = cell.user
     played = total.user if user.name != DEFAULT_USER else 0.0
     cost = cell.entrant.who.cost(Usage(round(total.prompt), 0, round(total.completion)))
     users = user.cost(Usage(round(played)))
@@ -214,7 +212,7 @@ def plan_document(study: Study, base: Path, upstream: Upstream) -> dict[str, Any
     """Cells, tasks, requests, tokens, cost and power, before the first request."""
     cells = study_cells(study, base, upstream)
     tasks = study_tasks(cells)
-    estimates = estimate(study, cells, upstream)
+    estimates = estimate(cells, upstream)
     costs = [item.cost for item in estimates if item.cost is not None]
     return {
         "study": study.name,

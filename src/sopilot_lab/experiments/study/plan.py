@@ -61,17 +61,6 @@ class Preregistration:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted so that each may be compared with the family's level as it stands."""
-    order = sorted(range(len(p_values)), key=lambda place: p_values[place])
-    adjusted = [0.0] * len(p_values)
-    highest = 0.0
-    for rank, place in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        adjusted[place] = highest
-    return adjusted
-
-
 PRESETS: Final = ("paper",)
 _SAMPLING: Final = {
     "temperature": "temperature",

@@ -10,10 +10,10 @@ from sopilot_lab.experiments.report.document import Document
 from sopilot_lab.experiments.report.files import whole_document
 from sopilot_lab.experiments.report.formats import Table, p_text, percent
 from sopilot_lab.experiments.report.runs import RunSet, Series, load_runs, screened
-from sopilot_lab.experiments.study.plan import Hypothesis, Study, holm
+from sopilot_lab.experiments.study.plan import Hypothesis, Study
 from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.statistics.clustered import goal_clustered
-from sopilot_lab.statistics.paired import Pairs, mcnemar, pair
+from sopilot_lab.statistics.paired import Pairs, holm, mcnemar, pair
 
 _TIMES = "seconds"
 EXPLORATORY = "Exploratory: no hypothesis about it was fixed before the runs."
@@ -65,37 +65,27 @@ def confirmatory(study: Study, runs: RunSet) -> Table:
         "first arm passes more, and Holm is at most the level",
     )  # fmt: skip
     rows: list[tuple[Hypothesis, str, Pairs, float]] = []
-    for hypothese in study.fixed.hypotheses:
-        for series in runs.series:
-            if series.model not in hypothese.models:
-                continue
-            pairs = _pairs(hypothese, series, study.screen)
-            if not len(pairs):
-                why = f"{series.label}: no task was judged under both arms"
-                lacking = table.lacks(why)
-                named = [
-                    hypothese.name,
-                    hypothese.family,
-                    series.label,
-                    ":".join(hypothese.contrast),
-                ]
-                table.rows.append([*named, "0", *[lacking] * 9])
-                continue
-            rows.append((hypothese, series.label, pairs, _p(hypothese, pairs)))
+    for fixed in study.fixed.hypotheses:
+        for series in (each for each in runs.series if each.model in fixed.models):
+            pairs = _pairs(fixed, series, study.screen)
+            if len(pairs):
+                rows.append((fixed, series.label, pairs, _p(fixed, pairs)))
+            else:
+                named = (fixed.name, fixed.family, series.label, ":".join(fixed.contrast), "0")
+                table.add_lacking(f"{series.label}: no task was judged under both arms", *named)
     for row, adjusted in zip(rows, _adjusted(rows), strict=True):
         table.rows.append(_cells(*row, adjusted))
     if not study.fixed.hypotheses:
-        table.rows.append([table.lacks("the study fixed none"), *["–"] * 13])
+        table.add_nothing("the study fixed none")
     return table
 
 
 def _sentences(tests: Table) -> list[str]:
-    rows = [dict(zip(tests.header, row, strict=True)) for row in tests.rows]
     return [
         f"Hypothesis `{row['hypothesis']}` ({row['contrast']}, {row['model']}): "
         f"{'shown' if row['holds'] == 'yes' else 'not shown'}; {row['first %']} % against "
         f"{row['second %']} %, {row['wins:losses']}, Holm-adjusted p {row['Holm']}."
-        for row in rows
+        for row in tests.as_dicts()
         if row["holds"] in ("yes", "no")
     ]
 
@@ -143,7 +133,7 @@ def _cells(
         str(len(pairs.by_cluster())),
         percent(sum(each.first for each in pairs.pairs), len(pairs)),
         percent(sum(each.second for each in pairs.pairs), len(pairs)),
-        f"{counts.wins}:{counts.losses}",
+        str(counts),
         hypothesis.test,
         p_text(p),
         p_text(adjusted),
