@@ -28,17 +28,13 @@ from sopbench_runs import Bench  # noqa: E402
 from sopilot.agent.reference.executor import Reference  # noqa: E402
 from sopilot.views.catalogue import VIEWS  # noqa: E402
 from sopilot_lab.sopbench.process import shared_upstream  # noqa: E402
-from sopilot_lab.sopbench.reference import (  # noqa: E402
-    DOMAINS,
-    task_references,
-)
+from sopilot_lab.sopbench.reference import DOMAINS  # noqa: E402
 
 TRIED = ("pg", "fused")
 
 
 async def over_sopbench(wanted: int) -> dict[str, Any]:
-    upstream = shared_upstream(0)
-    bench = Bench(upstream, "official")
+    bench = Bench(shared_upstream(0), "official")
     each = -(-wanted // len(DOMAINS))
     rows: dict[str, Any] = {}
     for arm in TRIED:
@@ -46,8 +42,7 @@ async def over_sopbench(wanted: int) -> dict[str, Any]:
         serious: list[str] = []
         made = Counter[str]()
         for domain in DOMAINS:
-            tasks = task_references(f"sopbench:{domain}", upstream=upstream)
-            for task in tasks[:: max(1, len(tasks) // each)][:each]:
+            for task in bench.tasks(domain, each):
                 readers_made: list[CarefulReader] = []
 
                 def careful(
@@ -73,7 +68,7 @@ async def over_sopbench(wanted: int) -> dict[str, Any]:
     return {
         "passed": not any(row["serious"] or not row["extra"] for row in rows.values()),
         "what": "findings on an honest executor that errs like a careful reader",
-        "upstream_commit": upstream.checkout.commit,
+        "upstream_commit": bench.upstream.checkout.commit,
         "arms": rows,
     }
 

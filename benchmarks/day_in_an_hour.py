@@ -13,7 +13,6 @@ hosts are scraped and the dashboard of deploy/ is drawn as a picture (needs matp
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import math
@@ -34,6 +33,7 @@ from typing import Any
 import httpx2
 import psycopg
 
+from campaign import main
 from day_clients import KINDS, Client, Heard
 from day_judge import MOST_MORE_DESCRIPTORS, MOST_MORE_MIB, Judge, flat
 from day_parts import HERE, Host, Prometheus, Shop, prometheus_program
@@ -356,35 +356,30 @@ async def run(minutes: float, folder: Path, database: PostgresHere, picture: Pat
     return figures, story
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--json", type=Path)
-    parser.add_argument("--picture", type=Path)
-    parser.add_argument("--story", type=Path, help="the panels' series, to be drawn again")
-    parser.add_argument("--keep", type=Path, help="a folder for logs, ledger and archives")
-    asked = parser.parse_args()
-    if asked.picture and missing_for_a_picture():
+def measure(
+    minutes: float, picture: Path | None, story: Path | None, keep: Path | None
+) -> dict[str, Any]:
+    """Keep the panels' series in ``story``, to be drawn again, and logs, ledger and archives in the
+    folder ``keep``."""
+    if picture and missing_for_a_picture():
         sys.exit(f"a picture needs {' and '.join(missing_for_a_picture())}")
     with postgres_here() as database, tempfile.TemporaryDirectory(prefix="sopilot-day-") as made:
-        folder = asked.keep or Path(made)
+        folder = keep or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
         begun, load = time.monotonic(), os.getloadavg()[0]
-        figures, story = asyncio.run(run(asked.minutes, folder, database, asked.picture))
+        figures, told = asyncio.run(run(minutes, folder, database, picture))
+    if story and told is not None:
+        story.write_text(json.dumps(told))
     used = [resource.getrusage(one) for one in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     spent = sum(one.ru_utime + one.ru_stime for one in used)
-    figures |= {
+    return {
+        "passed": not figures["wrong"],
+        **figures,
         "cores_used_on_average": round(spent / (time.monotonic() - begun), 2),
         "cores": os.cpu_count(),
         "load_average_before": round(load, 1),
     }
-    print(json.dumps(figures, indent=2))
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=1) + "\n")
-    if asked.story and story is not None:
-        asked.story.write_text(json.dumps(story))
-    sys.exit(1 if figures["wrong"] else 0)
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, measure, minutes=60.0, picture=Path, story=Path, keep=Path)

@@ -25,16 +25,15 @@ from sopilot.machine.automation import Automation
 from sopilot.machine.program_set import ProgramSet
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.records.store import Settings
+from sopilot.runner.sources import open_source
 from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.example_tasks import example_tasks
-from sopilot.tasks.examples.example import bundled_names, load_example
+from sopilot.tasks.examples.example import bundled_names
 from sopilot.tasks.run import Conditions, open_task, play_task, task_result
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
-from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 
 VARIANTS: dict[str, tuple[str, bool]] = {
@@ -96,12 +95,7 @@ async def play(task: Task, view: str, supplied: bool) -> Played:
 
 
 async def bundled() -> dict[str, Any]:
-    tasks: list[Task] = []
-    for name in bundled_names():
-        example = load_example(name)
-        compiled = compile_handbook(example.handbook)
-        programs = {goal: unit.program for goal, unit in compiled.items()}
-        tasks += example_tasks(example, Briefing(example.handbook, programs))
+    tasks = [task for name in bundled_names() for task in open_source(name).tasks()]
     rows = {}
     for name, (view, supplied) in VARIANTS.items():
         played = [await play(task, view, supplied) for task in tasks]
@@ -128,16 +122,12 @@ async def bundled() -> dict[str, Any]:
 async def over_sopbench(limit: int | None) -> dict[str, Any]:
     from sopbench_runs import Bench
     from sopilot_lab.sopbench.process import shared_upstream
-    from sopilot_lab.sopbench.reference import DOMAINS, task_references
+    from sopilot_lab.sopbench.reference import DOMAINS
 
-    upstream = shared_upstream(0)
-    bench = Bench(upstream, "official")
+    bench = Bench(shared_upstream(0), "official")
     passed, missed, findings = 0, [], 0
     for domain in DOMAINS:
-        tasks = task_references(f"sopbench:{domain}", upstream=upstream)
-        if limit is not None:
-            tasks = tasks[:: max(1, len(tasks) // limit)][:limit]
-        for task in tasks:
+        for task in bench.tasks(domain, limit):
             run = await bench.run(task, VIEWS["guard"])
             passed += run.passed
             findings += len(run.findings)

@@ -1,7 +1,6 @@
 """The small local model for real: the qualification, and the lens on a recorded session.
 
     python benchmarks/local_model.py [--minutes 25] [--moments 2] [--json FILE]
-    python benchmarks/local_model.py --again evidence/local-model.json   # judge its figures anew
 
 Needs the extras `local` and `lens`. Exits 1 if the check finds nothing (too few cases, a broken
 endpoint), takes longer than half an hour or says anything but *do not page*, or if the lens fails
@@ -38,10 +37,10 @@ def sopilot(home: Path, *words: str) -> dict[str, Any]:
 
 def checked(home: Path, minutes: float) -> dict[str, Any]:
     found = sopilot(home, "qualify", "--model", "local", "--minutes", str(minutes))
-    keys = ("answer", "page", "arm", "representation", "cases", "planned", "stopped_by")
-    keys += ("rule_version",)
+    keys = ("answer", "page", "arm", "representation", "cases", "planned", "stopped_by",
+            "rule_version")  # fmt: skip
     return {key: found[key] for key in keys} | {
-        "conditions": {one["name"]: one["found"] for one in found["conditions"]},
+        "conditions": {one["name"]: one["figures"] for one in found["conditions"]},
         "not_met": [one["name"] for one in found["conditions"] if not one["met"]],
         "arms": {
             arm: {key: one[key] for key in ("n", "pass", "requests", "prompt_tokens")}
@@ -69,10 +68,7 @@ def sane(lens: dict[str, Any]) -> bool:
 
 
 def judged(check: dict[str, Any], lens: dict[str, Any]) -> dict[str, Any]:
-    """A check with too few pairs has found nothing, so it has not passed. Figures from before
-    checks said so themselves are judged by their conditions."""
-    too_few = "too few" if "enough" in check["not_met"] else "do not page"
-    check = {"answer": "page" if check["page"] else too_few} | check
+    """A check with too few pairs has found nothing, so it has not passed."""
     met = {
         "found something": check["answer"] not in ("too few", "broken"),
         "do not page": check["answer"] == "do not page",

@@ -13,18 +13,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from campaign import main
 from everything_upstream import EVERYTHING
+from mcp_processes import SOPILOT, free_port, serving
 
 HERE = Path(__file__).resolve().parent
 VERSION = "0.1.16"
@@ -61,27 +59,6 @@ def suite() -> list[str]:
     return [str(own) if own.exists() else str(shutil.which("node")), str(program)]
 
 
-@contextmanager
-def serving(command: Sequence[str], port: int, home: Path) -> Iterator[str]:
-    with (home / f"{port}.log").open("w") as log:
-        environment = {**os.environ, "SOPILOT_HOME": str(home)}
-        running = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
-        )
-        try:
-            for _ in range(300):
-                with socket.socket() as one:
-                    if one.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                if running.poll() is not None:
-                    raise SystemExit((home / f"{port}.log").read_text())
-                time.sleep(0.1)
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            running.terminate()
-            running.wait(timeout=20)
-
-
 def scenarios(program: list[str]) -> list[str]:
     listed = subprocess.run([*program, "list"], capture_output=True, text=True, timeout=60).stdout
     servers = listed.partition("Server scenarios")[2].partition("Client scenarios")[0]
@@ -108,12 +85,6 @@ def run(program: list[str], url: str, names: Sequence[str], folder: Path) -> dic
     return found
 
 
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
-
-
 def report(names: Sequence[str], *columns: dict[str, Any]) -> None:
     print(f"{'scenario':34} direct through `sopilot serve`")
     for name in names:
@@ -129,25 +100,25 @@ def report(names: Sequence[str], *columns: dict[str, Any]) -> None:
 def measure(scenario: list[str]) -> dict[str, Any]:
     program = suite()
     names = scenario or scenarios(program)
-    sopilot = [sys.executable, "-m", "sopilot.cli.main"]
     with tempfile.TemporaryDirectory(prefix="sopilot-conformance-") as made:
         folder = Path(made)
         book = folder / "everything.yaml"
         book.write_text(HANDBOOK)
         passed = [word for name in EVERYTHING[1:] for word in ("--pass-through", name)]
         ports = [free_port() for _ in range(3)]
+        upstream_url, through_url, own_url = (f"http://127.0.0.1:{each}/mcp" for each in ports)
         upstream = [sys.executable, str(HERE / "everything_upstream.py"), "--http", str(ports[0])]
-        with serving(upstream, ports[0], folder) as url:
-            direct = run(program, url, names, folder / "direct")
+        with serving(upstream, ports[0], folder):
+            direct = run(program, upstream_url, names, folder / "direct")
             http = ["--http", f"127.0.0.1:{ports[1]}"]
             gateway = [
-                *sopilot, "gateway", "--view", "pg", "--handbook", str(book),
-                "--upstream", f"everything={url}", *passed, *http,
+                *SOPILOT, "gateway", "--view", "pg", "--handbook", str(book),
+                "--upstream", f"everything={upstream_url}", *passed, *http,
             ]  # fmt: skip
-            with serving(gateway, ports[1], folder) as through_url:
+            with serving(gateway, ports[1], folder):
                 through = run(program, through_url, names, folder / "through")
-        alone = [*sopilot, "serve", "bank", "--http", f"127.0.0.1:{ports[2]}"]
-        with serving(alone, ports[2], folder) as own_url:
+        alone = [*SOPILOT, "serve", "bank", "--http", f"127.0.0.1:{ports[2]}"]
+        with serving(alone, ports[2], folder):
             own = run(program, own_url, [n for n in names if n in OWN], folder / "own")
     report(names, direct, through, own)
     lost = [name for name in names if direct[name]["passed"] and not through[name]["passed"]]

@@ -19,14 +19,13 @@ import shlex
 import statistics
 import tempfile
 import time
-from contextlib import AsyncExitStack
 from pathlib import Path
 
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from campaign import main
-from mcp_processes import ECHO, SOPILOT, free_port, process
+from mcp_processes import ECHO, SOPILOT, free_port, serving
 
 ROUNDS = 10
 MOST_ADDED_MS = {"stdio": 6.0, "http": 10.0}
@@ -88,14 +87,11 @@ async def over_http(home: Path, calls: int, *options: str) -> dict[str, float]:
         *SOPILOT, "gateway", "--view", "pg", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
         "--upstream", f"echo={address}", "--pass-through", "echo", *options,
     ]  # fmt: skip
-    async with AsyncExitStack() as stack:
-        echo = [*ECHO, "--http", str(there)]
-        await stack.enter_async_context(process(echo, there))
-        await stack.enter_async_context(process(command, own, {"SOPILOT_HOME": str(home)}))
+    with serving([*ECHO, "--http", str(there)], there), serving(command, own, home):
         # The same protocol era on both sides: the one with connections.
-        direct = await stack.enter_async_context(Client(address, mode="legacy"))
-        through = await stack.enter_async_context(Client(f"http://127.0.0.1:{own}/mcp"))
-        return await compared(direct, through, calls)
+        gateway = Client(f"http://127.0.0.1:{own}/mcp")
+        async with Client(address, mode="legacy") as direct, gateway as through:
+            return await compared(direct, through, calls)
 
 
 async def both(calls: int, as_set: bool) -> dict[str, object]:

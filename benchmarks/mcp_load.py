@@ -128,14 +128,3 @@ def _seconds_of(processes: Mapping[str, int]) -> dict[str, float]:
             except psutil.NoSuchProcess:
                 continue
     return found
-
-
-async def until_served(port: int) -> None:
-    for _ in range(600):
-        try:
-            _, writer = await asyncio.open_connection("127.0.0.1", port)
-            writer.close()
-            return
-        except OSError:
-            await asyncio.sleep(0.1)
-    raise RuntimeError("the server does not answer")

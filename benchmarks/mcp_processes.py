@@ -9,18 +9,21 @@ import argparse
 import asyncio
 import os
 import socket
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
-import httpx2
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 SOPILOT = (sys.executable, "-m", "sopilot.cli.main")
 ECHO = (sys.executable, __file__)
+STARTING_SECONDS = 60.0
 
 
 def free_port() -> int:
@@ -30,27 +33,38 @@ def free_port() -> int:
         return port
 
 
-@asynccontextmanager
-async def process(
-    command: Sequence[str], port: int, environment: Mapping[str, str] | None = None
-) -> AsyncIterator[None]:
-    """Runs until the end of the block; answers on the port before the block begins."""
-    running = await asyncio.create_subprocess_exec(
-        *command, env={**os.environ, **(environment or {})}, stdin=asyncio.subprocess.DEVNULL
-    )
-    try:
-        async with httpx2.AsyncClient() as http:
-            while running.returncode is None:
-                try:
-                    await http.get(f"http://127.0.0.1:{port}/")
-                    break
-                except httpx2.TransportError:
-                    await asyncio.sleep(0.1)
-        yield
-    finally:
-        if running.returncode is None:
+@contextmanager
+def serving(
+    command: Sequence[str], port: int, home: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server that answers on the port before the block begins. Its data and its log go into
+    ``home``."""
+    with ExitStack() as stack:
+        log: Any = subprocess.DEVNULL
+        environment = {**os.environ}
+        if home is not None:
+            home.mkdir(parents=True, exist_ok=True)
+            log = stack.enter_context((home / f"{port}.log").open("w+"))
+            environment["SOPILOT_HOME"] = str(home)
+        running = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
+        try:
+            ends = time.monotonic() + STARTING_SECONDS
+            while not _answers(port):
+                if running.poll() is not None or time.monotonic() > ends:
+                    why = (home / f"{port}.log").read_text() if home is not None else ""
+                    raise SystemExit(f"`{' '.join(command)}` does not answer: {why}")
+                time.sleep(0.1)
+            yield running
+        finally:
             running.terminate()
-        await running.wait()
+            running.wait(30)
+
+
+def _answers(port: int) -> bool:
+    with socket.socket() as one:
+        return one.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def _list(ctx: Any, params: Any) -> types.ListToolsResult:

@@ -19,7 +19,7 @@ from typing import Any
 
 from campaign import main
 from mcp_load import Client
-from mcp_processes import ECHO, SOPILOT, free_port, process
+from mcp_processes import ECHO, SOPILOT, free_port, serving
 from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.machine.replay import whole_events
 from sopilot.stores.sqlite import SQLiteStore
@@ -67,7 +67,7 @@ async def storm(clients: int, requests: int, home: Path) -> dict[str, Any]:
         "--upstream", f"echo={shlex.join(ECHO)}", "--share-upstream", "--pass-through", "echo",
     ]  # fmt: skip
     each = requests // clients
-    async with process(command, own, {"SOPILOT_HOME": str(home)}):
+    with serving(command, own, home):
         everyone = [MarkedClient(own, f"client-{number}") for number in range(clients)]
         await asyncio.gather(*(one.connect() for one in everyone))
         begun = time.perf_counter()

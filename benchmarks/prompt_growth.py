@@ -18,7 +18,6 @@ from campaign import main
 from metered import MeteredModel
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_session
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.machine.machine import Machine
 from sopilot.program.model import (
     Act,
@@ -35,6 +34,7 @@ from sopilot.program.model import (
     Step,
 )
 from sopilot.protocols import ModelReply, ModelRequest, ToolCall
+from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
 from sopilot.trace.events import Start
@@ -89,8 +89,7 @@ class Talker:
 
 async def largest_prompt(arm: View, turns: int) -> int:
     example = load_example("bank")
-    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
-    briefing = Briefing(example.handbook, programs)
+    briefing = open_source("bank").briefing()
     world = example.make_tools(example.tasks[0])
     model = MeteredModel(Chatter())
     session = await open_run(MemoryStore(), briefing, arm, tools=world, unguarded=True)

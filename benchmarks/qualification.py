@@ -19,13 +19,9 @@ from typing import Any
 
 from campaign import main
 from population import SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.runner.qualifications import Answer
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.example_tasks import example_tasks
-from sopilot.tasks.examples.example import bundled_names, load_example
-from sopilot.tasks.task import Task
-from sopilot.views.briefing import Briefing
+from sopilot_lab.cli.qualify import check_cases
 from sopilot_lab.qualification.cases import CASES
 from sopilot_lab.qualification.prepared import rehearse
 from sopilot_lab.qualification.rule import FLAT, MARGIN, PAGED, RULE_VERSION
@@ -38,15 +34,6 @@ STRONG = 0.98
 STRONG_LOSS = -0.01
 LEAST_SUCCESS = 0.20
 LEAST_SENSE = 0.5
-
-
-def bundled_cases() -> list[Task]:
-    cases = []
-    for name in bundled_names():
-        example = load_example(name)
-        programs = {g: c.program for g, c in compile_handbook(example.handbook).items()}
-        cases += example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False)
-    return cases
 
 
 def truth(flat: float, paged: float, delta_r2: float, localised: float) -> str:
@@ -65,7 +52,7 @@ def truth(flat: float, paged: float, delta_r2: float, localised: float) -> str:
 @cache
 def laboratory() -> Laboratory:
     """One a process."""
-    cases = bundled_cases()
+    cases = check_cases(None, None, whole=True)
     rehearsal = asyncio.run(rehearse(cases, SIMULATED_ARMS, store_for=MemoryStore))
     assert not rehearsal.unreachable, rehearsal.unreachable
     return Laboratory(cases, rehearsal, MemoryStore)

@@ -41,8 +41,8 @@ import psycopg
 
 from campaign import parts
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, walk
-from mcp_load import under_load, until_served
-from mcp_processes import ECHO, SOPILOT, free_port
+from mcp_load import under_load
+from mcp_processes import ECHO, SOPILOT, free_port, serving
 from postgres_here import postgres_here
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
@@ -394,14 +394,9 @@ async def served(
     call: dict[str, Any],
     **beside: int,
 ) -> dict[str, Any]:
-    server = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    try:
-        await until_served(port)
+    with serving(command, port) as server:
         who = {"server": server.pid, **beside}
         return await under_load(port, TOGETHER, seconds, call, who)
-    finally:
-        server.terminate()
-        server.wait(30)
 
 
 async def audits(store: Store, sessions: int) -> dict[str, Any]:

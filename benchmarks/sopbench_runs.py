@@ -22,7 +22,7 @@ from sopilot.views.briefing import Briefing
 from sopilot.views.view import View
 from sopilot_lab.sopbench.process import ToolList, Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
-from sopilot_lab.sopbench.reference import TaskReference, domain_budgets
+from sopilot_lab.sopbench.reference import TaskReference, domain_budgets, task_references
 from sopilot_lab.sopbench.source import load_task
 from sopilot_lab.sopbench.tasks import UpstreamJudge, open_simulation
 
@@ -66,6 +66,11 @@ class Bench:
         self.upstream = upstream
         self._tools: ToolList = tools
         self._shelf = ProgramShelf(tools, upstream)
+
+    def tasks(self, domain: str, limit: int | None) -> Sequence[TaskReference]:
+        """The tasks of a domain, or so many spread over it."""
+        tasks = task_references(f"sopbench:{domain}", upstream=self.upstream)
+        return tasks if limit is None else tasks[:: max(1, len(tasks) // limit)][:limit]
 
     async def run(
         self,

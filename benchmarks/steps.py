@@ -46,7 +46,6 @@ from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.loop import open_run, run_programs, run_session
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.result import Ending, SessionResult
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.machine.machine import Machine
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.replay import replay
@@ -66,6 +65,7 @@ from sopilot.program.model import (
 )
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.records.store import Store
+from sopilot.runner.sources import open_source
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -75,7 +75,6 @@ from sopilot.trace.chain import genesis, seal_line
 from sopilot.trace.events import Call, DomainCall, DomainResult, Event, Operation, Start
 from sopilot.trace.events import Complete as CompleteOperation
 from sopilot.trace.events import Return as ReturnOperation
-from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -83,31 +82,15 @@ CHECKS = 49
 
 
 def program() -> Program:
-    rule = Function(
-        "rule",
-        Kind.RULE,
-        ("username", "n"),
-        (
-            Act("read", "read", (("username", Local("username")), ("n", Local("n")))),
-            ReturnStep("done"),
-        ),
-        predicate="rule",
-    )
+    user = ("username", Local("username"))
+    both = (user, ("n", Local("n")))
+    reading = (Act("read", "read", both), ReturnStep("done"))
+    rule = Function("rule", Kind.RULE, ("username", "n"), reading, predicate="rule")
     steps: list[Step] = [
-        Check(
-            f"check_{index}",
-            "rule",
-            (("username", Local("username")), ("n", Local("n"))),
-            f"slot_{index}",
-            unmet="refuse",
-        )
+        Check(f"check_{index}", "rule", both, f"slot_{index}", unmet="refuse")
         for index in range(CHECKS)
     ]
-    steps += [
-        Act("act", "goal", (("username", Local("username")),), goal=True),
-        CompleteStep("finish"),
-        FailStep("refuse"),
-    ]
+    steps += [Act("act", "goal", (user,), goal=True), CompleteStep("finish"), FailStep("refuse")]
     main = Function("main", Kind.PROCESS, ("username", "n"), tuple(steps))
     return Program("main", {"main": main, "rule": rule}, Source("bench", "main", ""), "hand")
 
@@ -473,8 +456,7 @@ class SlowReplay:
 async def many(sessions: int, latency: float) -> tuple[list[SessionResult], float]:
     example = load_example(EXAMPLE)
     task = example.task(TASK)
-    compiled = compile_handbook(example.handbook)
-    briefing = Briefing(example.handbook, {goal: one.program for goal, one in compiled.items()})
+    briefing = open_source(EXAMPLE).briefing()
     programs = run_programs(briefing, VIEWS[ARM])
     store = MemoryStore()
 

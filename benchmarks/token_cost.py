@@ -23,7 +23,7 @@ from sopilot.views.catalogue import VIEWS
 from sopilot.views.fused import ALL_OFF, ALL_ON, PAGED, FusedSwitches, fused_view
 from sopilot.views.view import Offer, View
 from sopilot_lab.sopbench.process import ToolList, shared_upstream
-from sopilot_lab.sopbench.reference import DOMAINS, TaskReference, task_references
+from sopilot_lab.sopbench.reference import DOMAINS, TaskReference
 from vocabulary import smollm2
 
 HASH_SEED = 0
@@ -47,29 +47,23 @@ COMPARED = ("flat", "pg-paper", "pg", "fused")
 
 def ablations() -> dict[str, View]:
     """None, each switch alone, all of them, all but one, and all with trimmed tool lists."""
-    alone: dict[str, FusedSwitches] = {
-        "enter_calls": replace(ALL_OFF, enter_calls=True),
-        "reuse": replace(ALL_OFF, reuse=True),
-        "machine_verdicts": replace(ALL_OFF, machine_verdicts=True),
-        "combine": replace(ALL_OFF, combine=True),
-        "fold": replace(ALL_OFF, fold=True),
-        "short_step": replace(ALL_OFF, short_step=True),
+    names = ("enter_calls", "reuse", "machine_verdicts", "combine", "fold", "short_step")
+    offers = (Offer.PROCESS, Offer.FRAME)
+    chosen: dict[str, FusedSwitches] = {
+        "none": ALL_OFF,
+        **{name: _with(ALL_OFF, name, True) for name in names},
         "enter_calls and reuse (pg)": PAGED,
-        "offer=process": replace(ALL_OFF, offer=Offer.PROCESS),
-        "offer=frame": replace(ALL_OFF, offer=Offer.FRAME),
+        **{f"offer={each}": replace(ALL_OFF, offer=each) for each in offers},
         "all (fused)": ALL_ON,
-        "all, without enter_calls": replace(ALL_ON, enter_calls=False),
-        "all, without reuse": replace(ALL_ON, reuse=False),
-        "all, without machine_verdicts": replace(ALL_ON, machine_verdicts=False),
-        "all, without combine": replace(ALL_ON, combine=False),
-        "all, without fold": replace(ALL_ON, fold=False),
-        "all, without short_step": replace(ALL_ON, short_step=False),
-        "all, offer=process": replace(ALL_ON, offer=Offer.PROCESS),
-        "all, offer=frame": replace(ALL_ON, offer=Offer.FRAME),
+        **{f"all, without {name}": _with(ALL_ON, name, False) for name in names},
+        **{f"all, offer={each}": replace(ALL_ON, offer=each) for each in offers},
     }
-    return {"none": fused_view(ALL_OFF, "none")} | {
-        name: fused_view(switches, name) for name, switches in alone.items()
-    }
+    return {name: fused_view(switches, name) for name, switches in chosen.items()}
+
+
+def _with(switches: FusedSwitches, name: str, value: bool) -> FusedSwitches:
+    changed: dict[str, Any] = {name: value}
+    return replace(switches, **changed)
 
 
 async def run_arm(bench: Bench, tasks: Sequence[TaskReference], arm: View) -> list[MeteredRun]:
@@ -141,7 +135,7 @@ def differences(fused: Sequence[MeteredRun], pg: Sequence[MeteredRun]) -> dict[s
 
 
 async def domain_row(bench: Bench, domain: str, limit: int | None) -> dict[str, Any]:
-    tasks = select(bench, domain, limit)
+    tasks = bench.tasks(domain, limit)
     runs = {name: await run_arm(bench, tasks, VIEWS[name]) for name in COMPARED}
     row: dict[str, Any] = {"domain": domain, "tasks": len(tasks)}
     row["arms"] = {name: figures(runs[name]) for name in COMPARED}
@@ -151,11 +145,6 @@ async def domain_row(bench: Bench, domain: str, limit: int | None) -> dict[str, 
     row["findings"] = {name: sum(len(run.findings) for run in runs[name]) for name in COMPARED[1:]}
     row["differences_from_pg"] = differences(runs["fused"], runs["pg"])
     return row
-
-
-def select(bench: Bench, domain: str, limit: int | None) -> Sequence[TaskReference]:
-    tasks = task_references(f"sopbench:{domain}", upstream=bench.upstream)
-    return tasks if limit is None else tasks[:: max(1, len(tasks) // limit)][:limit]
 
 
 def within_bounds(row: dict[str, Any]) -> bool:
@@ -201,7 +190,7 @@ async def over_sopbench(
         say_row(rows[-1])
     table = {}
     if ablation:
-        tasks = select(bench, domains[0], limit)
+        tasks = bench.tasks(domains[0], limit)
         flat = await run_arm(bench, tasks, VIEWS["flat"])
         print(f"\n{domains[0]}: each switch alone and together, against flat")
         for name, arm in ablations().items():

@@ -90,6 +90,22 @@ def _alternating(cases: Sequence[Task], *, refusal_first: bool) -> Iterator[Task
             yield from held[index : index + 1]
 
 
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What some runs or questions take, or took."""
+
+    requests: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """``passed`` is ``None`` when the provider broke the run. ``reasons`` say why it failed."""
@@ -113,6 +129,10 @@ class RunRecord:
     @property
     def key(self) -> tuple[str, str]:
         return f"{self.domain}/{self.case}", self.arm
+
+    @property
+    def effort(self) -> Effort:
+        return Effort(self.requests, self.prompt_tokens, self.completion_tokens)
 
     @property
     def broken(self) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from sopilot.agent.providers import Attempts, InfrastructureFailure, Retries, complete_with_retries
 from sopilot.program.model import Program
@@ -16,9 +15,8 @@ from sopilot.protocols import Model, Usage
 from sopilot.tasks.task import Task
 from sopilot.views.catalogue import VIEWS
 from sopilot_lab.qualification.cases import (
-    SPARE_TURNS,
     TIMEOUT,
-    TURNS_FACTOR,
+    Effort,
     ProgramSets,
     RunRecord,
     StoreFor,
@@ -26,7 +24,7 @@ from sopilot_lab.qualification.cases import (
     run_budgets,
     run_case,
 )
-from sopilot_lab.qualification.prepared import NOTHING, Estimate, Rehearsal
+from sopilot_lab.qualification.prepared import Rehearsal
 from sopilot_lab.qualification.probe import Cursor, ProbeGrade, answer_text, grade, probe_request
 
 CALLS = 20_000
@@ -45,8 +43,9 @@ class Prices:
     def known(self) -> bool:
         return self.prompt > 0.0 or self.completion > 0.0
 
-    def cost(self, prompt_tokens: float, completion_tokens: float) -> float:
-        return (prompt_tokens * self.prompt + completion_tokens * self.completion) / _MILLION
+    def cost(self, effort: Effort) -> float:
+        tokens = effort.prompt_tokens * self.prompt + effort.completion_tokens * self.completion
+        return tokens / _MILLION
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,71 +59,27 @@ class Allowance:
     prices: Prices = field(default_factory=Prices)
 
 
-class Spent(Protocol):
-    """The cost of a run or a question."""
-
-    @property
-    def requests(self) -> int: ...
-
-    @property
-    def prompt_tokens(self) -> int: ...
-
-    @property
-    def completion_tokens(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    usage: Usage
-    requests: int = 1
-
-    @property
-    def prompt_tokens(self) -> int:
-        return self.usage.prompt_tokens
-
-    @property
-    def completion_tokens(self) -> int:
-        return self.usage.completion_tokens
-
-
 @dataclass(slots=True)
 class CheckSpending:
     """``reserved`` is the worst case of what is under way."""
 
     allowance: Allowance
-    calls: int = 0
-    money: float = 0.0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
+    used: Effort = Effort()  # noqa: RUF009  frozen, and made of numbers
     reserved_calls: int = 0
     reserved_money: float = 0.0
 
-    def add(self, spent: Spent) -> None:
-        self.calls += spent.requests
-        self.add_tokens(spent.prompt_tokens, spent.completion_tokens)
-
-    def add_tokens(self, prompt: int, completion: int) -> None:
-        self.prompt_tokens += prompt
-        self.completion_tokens += completion
-        self.money = self.allowance.prices.cost(self.prompt_tokens, self.completion_tokens)
+    @property
+    def money(self) -> float:
+        return self.allowance.prices.cost(self.used)
 
     def refuses(self, calls: int, money: float) -> str | None:
         """The budget that has no room for this much more, if there is one."""
-        if self.calls + self.reserved_calls + calls > self.allowance.calls:
+        if self.used.requests + self.reserved_calls + calls > self.allowance.calls:
             return f"the budget of {self.allowance.calls} requests"
         most = self.allowance.money
         if most is not None and self.money + self.reserved_money + money > most:
             return f"the budget of {most:g} in money"
         return None
-
-
-def worst_calls(turns: int, runs: int) -> int:
-    return runs * (TURNS_FACTOR * turns + SPARE_TURNS)
-
-
-def likely_money(estimate: Estimate, prices: Prices) -> float:
-    """Twice what the reference executor would cost: models take detours."""
-    return 2 * prices.cost(estimate.prompt_tokens, estimate.completion_tokens)
 
 
 PROBE_SHARE = 0.2
@@ -144,12 +99,12 @@ class Journal:
     def __init__(self) -> None:
         self._runs: dict[tuple[str, str], RunRecord] = {}
         self._grades: dict[int, ProbeGrade] = {}
-        self._spent: list[Spent] = []
+        self._spent: list[Effort] = []
 
     def runs(self) -> Sequence[RunRecord]:
         return list(self._runs.values())
 
-    def spent(self) -> Sequence[Spent]:
+    def spent(self) -> Sequence[Effort]:
         return self._spent
 
     def grades(self) -> Sequence[ProbeGrade]:
@@ -158,15 +113,15 @@ class Journal:
     def add_run(self, record: RunRecord) -> None:
         self._runs.pop(record.key, None)
         self._runs[record.key] = record
-        self._spent.append(record)
+        self._spent.append(record.effort)
 
-    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Effort) -> None:
         if grade is not None:
             self._grades[number] = grade
         self._spent.append(spent)
 
-    def graded(self) -> frozenset[int]:
-        return frozenset(self._grades)
+    def graded(self) -> set[int]:
+        return {*self._grades}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,8 +160,7 @@ class Qualification:
 
     async def run(self) -> None:
         programs = ProgramSets()
-        for item in self.journal.spent():
-            self.spending.add(item)
+        self.spending.used = sum(self.journal.spent(), self.spending.used)
         self._done |= {record.key for record in self.journal.runs() if not record.broken}
         if self._done or self.journal.graded():
             self._heard.set()
@@ -280,29 +234,33 @@ class Qualification:
                     model, request, self.retries or Retries(), attempts=attempts
                 )
             except InfrastructureFailure as failure:
-                self._record_question(number, None, Question(failure.usage, failure.attempts))
+                self._record_question(number, None, failure.usage, failure.attempts)
                 self._tell(f"probe question {number + 1}: {failure}")
                 self._broke(str(failure))
                 if self.stopped is not None:
                     return
                 continue
-            spent = Question(reply.usage + attempts.discarded, attempts.made)
+            usage = reply.usage + attempts.discarded
             self._in_a_row = 0
             if is_empty(reply):
                 # No answer to grade; whether it says nothing at all, the runs will show.
                 empty += 1
-                self._record_question(number, None, spent)
+                self._record_question(number, None, usage, attempts.made)
                 self._tell(f"probe question {number + 1}: an empty message")
                 if empty == IN_A_ROW:
                     return
                 continue
             empty = 0
             self._answered()
-            self._record_question(number, grade(cursor, answer_text(reply)), spent)
+            graded_answer = grade(cursor, answer_text(reply))
+            self._record_question(number, graded_answer, usage, attempts.made)
             self._tell(f"probe question {number + 1} of {len(self.questions)}")
 
-    def _record_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
-        self.spending.add(spent)
+    def _record_question(
+        self, number: int, grade: ProbeGrade | None, usage: Usage, requests: int
+    ) -> None:
+        spent = Effort(requests, usage.prompt_tokens, usage.completion_tokens)
+        self.spending.used += spent
         self.journal.add_question(number, grade, spent)
 
     # --- cases ------------------------------------------------------------------------
@@ -313,10 +271,12 @@ class Qualification:
             left = self._left(case)
             if not left:
                 continue
-            calls = worst_calls(self.rehearsal.turns[case.key], len(left))
+            budgets = run_budgets(self.rehearsal.turns[case.key])
+            calls = len(left) * (budgets.agent_turns or 0)
             estimates = self.rehearsal.estimates[case.key]
-            expected = sum((estimates[arm] for arm in left), NOTHING)
-            money = likely_money(expected, self.spending.allowance.prices)
+            expected = sum((estimates[arm] for arm in left), Effort())
+            # Twice what the reference executor would cost: models take detours.
+            money = 2 * self.spending.allowance.prices.cost(expected)
             refused = self.spending.refuses(calls, money)
             if refused is not None:
                 self.stopped = refused
@@ -342,7 +302,7 @@ class Qualification:
             retries=self.retries,
             on_word=self._heard.set,
         )
-        self.spending.add(record)
+        self.spending.used += record.effort
         self.journal.add_run(record)
         if record.broken:
             problem = record.reasons[0]

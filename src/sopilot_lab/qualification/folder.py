@@ -16,16 +16,16 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 from pathlib import Path
 
 from sopilot.files.text import whole_bytes, write_whole
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
-from sopilot.protocols import Usage
 from sopilot.runner.qualifications import LATEST, answer_of, model_folder, read_verdict
 from sopilot.values.json import JSON, Fields
-from sopilot_lab.qualification.cases import RunRecord, record_from_json
-from sopilot_lab.qualification.checking import Journal, Question
+from sopilot_lab.qualification.cases import Effort, RunRecord, record_from_json
+from sopilot_lab.qualification.checking import Journal
 from sopilot_lab.qualification.probe import ProbeGrade, grade_from_json
 
 
@@ -47,8 +47,8 @@ class CheckFolder(Journal):
         for value in self._lines("runs.jsonl"):
             super().add_run(record_from_json(value))
         for value in self._lines("probe.jsonl"):
-            usage = Usage(value.get("prompt_tokens", 0), 0, value.get("completion_tokens", 0))
-            spent = Question(usage, value.get("requests", 1))
+            known = {each.name: value[each.name] for each in fields(Effort) if each.name in value}
+            spent = Effort(**{"requests": 1, **known})
             result = value["grade"]
             graded = None if result is None else grade_from_json(result)
             super().add_question(value["number"], graded, spent)
@@ -57,15 +57,9 @@ class CheckFolder(Journal):
         self._append("runs.jsonl", record.as_json())
         super().add_run(record)
 
-    def add_question(self, number: int, grade: ProbeGrade | None, spent: Question) -> None:
-        line = {
-            "number": number,
-            "grade": None if grade is None else grade.as_json(),
-            "requests": spent.requests,
-            "prompt_tokens": spent.prompt_tokens,
-            "completion_tokens": spent.completion_tokens,
-        }
-        self._append("probe.jsonl", line)
+    def add_question(self, number: int, grade: ProbeGrade | None, spent: Effort) -> None:
+        stored = None if grade is None else grade.as_json()
+        self._append("probe.jsonl", {"number": number, "grade": stored, **asdict(spent)})
         super().add_question(number, grade, spent)
 
     def finish(self, verdict: Mapping[str, JSON], page: str) -> None:

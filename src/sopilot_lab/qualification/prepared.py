@@ -26,7 +26,7 @@ from sopilot.trace.files import TraceFile
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.run_folder import RecordedRun
-from sopilot_lab.qualification.cases import ProgramSets, RunRecord, planned, run_case
+from sopilot_lab.qualification.cases import Effort, ProgramSets, RunRecord, planned, run_case
 from sopilot_lab.qualification.probe import Cursor, cursors_of, spread
 from sopilot_lab.qualification.rule import ARMS_CHECKED, FLAT, FUSED, PAGED, RULE_VERSION
 from sopilot_lab.statistics.outcomes import TaskKind
@@ -39,53 +39,34 @@ _BUDGETS = Budgets(user_turns=20, agent_turns=1_000, domain_calls=200)
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
-    """Requests and tokens of one case under one arm."""
-
-    requests: int
-    prompt_tokens: int
-    completion_tokens: int
-
-    def __add__(self, other: Estimate) -> Estimate:
-        return Estimate(
-            self.requests + other.requests,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-        )
-
-
-NOTHING = Estimate(0, 0, 0)
-
-
-@dataclass(frozen=True, slots=True)
 class Rehearsal:
     """``estimates``: case key → arm → estimate. ``turns``: requests under ``pg``, by case."""
 
-    estimates: Mapping[str, Mapping[str, Estimate]]
+    estimates: Mapping[str, Mapping[str, Effort]]
     turns: Mapping[str, int]
     cursors: tuple[Cursor, ...]
     unreachable: tuple[str, ...]
     """Cases that the reference executor itself fails: no model is asked about them."""
 
-    def of_arm(self, arm: str) -> Estimate:
-        return sum((estimate[arm] for estimate in self.estimates.values()), NOTHING)
+    def of_arm(self, arm: str) -> Effort:
+        return sum((estimate[arm] for estimate in self.estimates.values()), Effort())
 
     @property
-    def total(self) -> Estimate:
-        return sum((arm for arms in self.estimates.values() for arm in arms.values()), NOTHING)
+    def total(self) -> Effort:
+        return sum((arm for arms in self.estimates.values() for arm in arms.values()), Effort())
 
 
 async def rehearse(
     cases: Sequence[Task], arms: Sequence[str], *, store_for: Callable[[], Store]
 ) -> Rehearsal:
     programs = ProgramSets()
-    estimates: dict[str, dict[str, Estimate]] = {}
+    estimates: dict[str, dict[str, Effort]] = {}
     turns: dict[str, int] = {}
     cursors: list[Cursor] = []
     unreachable: list[str] = []
     for case in cases:
         model = Reference(case.reader)
-        sizes: dict[str, Estimate] = {}
+        sizes: dict[str, Effort] = {}
         passed = True
         for arm in (FLAT, PAGED, *(item for item in arms if item == FUSED)):
             record, result, session = await run_case(
@@ -95,21 +76,21 @@ async def rehearse(
             passed = passed and record.passed is True
             characters = sum(request.characters for request in result.requests)
             characters += len(result.requests) * _tool_characters(case)
-            sizes[arm] = _estimate(len(result.requests), characters)
+            tokens = characters // CHARACTERS_PER_TOKEN
+            requests = len(result.requests)
+            sizes[arm] = Effort(requests, tokens, requests * REPLY_TOKENS)
             if arm == PAGED:
                 turns[case.key] = len(result.requests)
-                events = session.own_events
                 # A cursor costs a replay: a few cases have all the places there are.
                 if len(cursors) < _MOST_CURSORS:
-                    machine: Machine = session.machine
-                    cursors += cursors_of(machine, events, case.key)
+                    cursors += cursors_of(session.machine, session.own_events, case.key)
         if not passed:
             unreachable.append(case.key)
         estimates[case.key] = {arm: _of(arm, case, sizes) for arm in arms}
     return Rehearsal(estimates, turns, tuple(cursors), tuple(unreachable))
 
 
-def _of(arm: str, case: Task, sizes: Mapping[str, Estimate]) -> Estimate:
+def _of(arm: str, case: Task, sizes: Mapping[str, Effort]) -> Effort:
     """Arms that the reference executor cannot read go as the one it can, with their text."""
     if arm in sizes:
         return sizes[arm]
@@ -117,22 +98,15 @@ def _of(arm: str, case: Task, sizes: Mapping[str, Estimate]) -> Estimate:
     if VIEWS[arm].machine:
         more = len(case.briefing.rendering("flat", case.goal)) if arm == "full-cursor" else 0
     else:
-        shown, flat = (
-            VIEWS[arm].first_message(case.briefing),
-            VIEWS[FLAT].first_message(case.briefing),
-        )
-        more = len(shown) - len(flat)
+        own, flat = (len(VIEWS[each].first_message(case.briefing)) for each in (arm, FLAT))
+        more = own - flat
     extra = base.requests * more // CHARACTERS_PER_TOKEN
-    return Estimate(base.requests, max(0, base.prompt_tokens + extra), base.completion_tokens)
+    return Effort(base.requests, max(0, base.prompt_tokens + extra), base.completion_tokens)
 
 
 def _tool_characters(case: Task) -> int:
     schemas = case.open().tools.schemas()
     return sum(len(schema.description) + len(json.dumps(schema.parameters)) for schema in schemas)
-
-
-def _estimate(requests: int, characters: int) -> Estimate:
-    return Estimate(requests, characters // CHARACTERS_PER_TOKEN, requests * REPLY_TOKENS)
 
 
 READ_BY_REFERENCE: Final = frozenset({"flat", "pg", "fused", "full-cursor"})
@@ -170,33 +144,26 @@ async def rehearsed_check(
         raise UserMistake("there is no case that ends in an execution or a refusal")
     rehearsal = await rehearse(plan, arms, store_for=MemoryStore)
     plan = [case for case in plan if case.key not in rehearsal.unreachable]
-    configuration: dict[str, JSON] = {
-        "model": model,
-        "arms": list(arms),
-        "cases": [case.key for case in plan],
-        "programs": _program_hashes(plan),
-        "scope": scope,
-        "probe": probe,
-        "rule_version": RULE_VERSION,
-    }
-    questions = _chosen_questions(plan, rehearsal, 0 if model == "reference" else probe)
-    return PreparedCheck(configuration, arms, len(plan), rehearsal, questions, tuple(plan))
-
-
-def _program_hashes(plan: Sequence[Task]) -> dict[str, JSON]:
-    return {
+    programs: dict[str, JSON] = {
         f"{case.source}/{goal}": program_hash(program)
         for case in plan
         for goal, program in case.briefing.programs.items()
     }
-
-
-def _chosen_questions(plan: Sequence[Task], rehearsal: Rehearsal, count: int) -> Questions:
-    programs = {case.key: case.briefing.programs for case in plan}
-    usable = [cursor for cursor in rehearsal.cursors if cursor.case in programs]
-    return (
-        [(item, programs[item.case][item.goal]) for item in spread(usable, count)] if count else []
-    )
+    configuration: dict[str, JSON] = {
+        "model": model,
+        "arms": list(arms),
+        "cases": [case.key for case in plan],
+        "programs": programs,
+        "scope": scope,
+        "probe": probe,
+        "rule_version": RULE_VERSION,
+    }
+    questions: Questions = []
+    if probe and model != "reference":
+        known = {case.key: case.briefing.programs for case in plan}
+        usable = [cursor for cursor in rehearsal.cursors if cursor.case in known]
+        questions = [(each, known[each.case][each.goal]) for each in spread(usable, probe)]
+    return PreparedCheck(configuration, arms, len(plan), rehearsal, questions, tuple(plan))
 
 
 _MOST_RUNS = 60

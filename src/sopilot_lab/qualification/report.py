@@ -66,9 +66,7 @@ def verdict_document(
         | {"depths": {str(depth): _probe(item) for depth, item in scores_by_depth(grades).items()}},
         "estimate": asdict(rehearsal.total),
         "used": {
-            "requests": spending.calls,
-            "prompt_tokens": spending.prompt_tokens,
-            "completion_tokens": spending.completion_tokens,
+            **asdict(spending.used),
             "money": _money(spending.money, spending.allowance),
             "seconds": round(seconds, 1),
         },
@@ -135,14 +133,11 @@ def estimate_document(
 ) -> Fields:
     """The least that a check will take, before anything is spent."""
     total = rehearsal.total
-    cost = allowance.prices.cost(total.prompt_tokens, total.completion_tokens)
     return {
         "cases": cases,
         "arms": {arm: rehearsal.of_arm(arm).requests for arm in arms},
-        "requests": total.requests,
-        "prompt_tokens": total.prompt_tokens,
-        "completion_tokens": total.completion_tokens,
-        "money": _money(cost, allowance),
+        **asdict(total),
+        "money": _money(allowance.prices.cost(total), allowance),
         "unreachable": list(rehearsal.unreachable),
         "can_show": foresight(cases),
     }

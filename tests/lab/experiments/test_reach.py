@@ -7,7 +7,7 @@ from sopbench_checkout import NEEDS_SOPBENCH
 
 from sopilot_lab.sopbench.defects import replay_goals
 from sopilot_lab.sopbench.process import ToolList, shared_upstream
-from sopilot_lab.sopbench.reach import find_reach, survey, transition
+from sopilot_lab.sopbench.reach import find_reach, survey
 from sopilot_lab.sopbench.recorded import SCREENED_GOALS
 from sopilot_lab.sopbench.reference import TaskReference
 
@@ -38,14 +38,6 @@ def test_a_value_that_only_evidence_shows_is_found() -> None:
     assert found.reachable
 
 
-def test_a_refusal_is_reached_by_doing_nothing() -> None:
-    upstream = shared_upstream()
-    index = upstream.scoring("hotel")["book_room"].index(False)
-    found = find_reach(TaskReference("hotel", "book_room", index), "official", upstream)
-    assert found.reachable
-    assert not found.calls
-
-
 def test_two_screened_goals_are_defects_and_three_are_reachable() -> None:
     found = {(each.domain, each.goal): each for each in replay_goals(shared_upstream())}
     assert list(found) == list(SCREENED_GOALS)
@@ -54,15 +46,6 @@ def test_two_screened_goals_are_defects_and_three_are_reachable() -> None:
     assert "returns failure" in found["bank", "cancel_credit_card"].what
     assert "changes nothing" in found["bank", "pay_bill_with_credit_card"].what
     assert not found["bank", "cancel_credit_card"].offered
-
-
-def test_a_sound_goal_is_no_defect() -> None:
-    upstream = shared_upstream()
-    index = upstream.scoring("bank")["close_account"].index(True)
-    found = transition(TaskReference("bank", "close_account", index), upstream)
-    assert found.replayed
-    assert found.changed
-    assert not found.is_defect
 
 
 def test_what_was_found_is_kept_and_a_torn_cache_is_searched_again(tmp_path: Path) -> None:

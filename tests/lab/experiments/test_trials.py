@@ -8,8 +8,7 @@ import pytest
 from sopbench_checkout import NEEDS_SOPBENCH
 
 from sopilot_lab.experiments.entrants import Contestant, Party
-from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder
-from sopilot_lab.experiments.selection import select_tasks
+from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.summary import summarise
 from sopilot_lab.experiments.sweep import make_configuration, run_sweep
 from sopilot_lab.experiments.trial import Trial, TrialRunner
@@ -81,17 +80,6 @@ def test_the_executor_never_asks_for_the_answer(monkeypatch: pytest.MonkeyPatch)
     assert asked.index("evaluate") > max(i for i, verb in enumerate(asked) if verb == "call")
 
 
-@pytest.mark.parametrize("arm", ["pg", "flat"])
-def test_agents_without_a_policy_do_not_execute(arm: str) -> None:
-    """Doing nothing passes a refusal: the classes must be read apart."""
-    for model in ("null", "refuse-always"):
-        assert not trial(first("bank", True, "get_loan"), arm, model).record.passed
-        assert trial(first("bank", False, "get_loan"), arm, model).record.passed
-    called = trial(first("bank", False, "get_loan"), arm, "call-everything").record
-    assert len(called.calls) > 3
-    assert not called.passed
-
-
 def test_a_broken_run_is_discarded_and_made_again_under_a_new_identity(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,23 +103,3 @@ def test_a_broken_run_is_discarded_and_made_again_under_a_new_identity(
     reach = {str(task): find_reach(task, "official", upstream)}
     summary = summarise(sweep, reach)
     assert (summary["n"], summary["pass"], summary["discarded"]) == (1, 1, 1)
-
-
-def test_an_interrupted_sweep_goes_on_with_what_is_missing(tmp_path: Path) -> None:
-    upstream = shared_upstream()
-    tasks = select_tasks("bank", upstream, limit=6)
-    configuration = make_configuration(upstream, arm="pg", model="reference", tools="full-state")
-    whole = run_sweep(tmp_path / "whole", configuration, tasks, runner="plain")
-    scores = whole.folder.write_scores().read_bytes()
-    run_sweep(tmp_path / "parts", configuration, tasks[:2], runner="plain")
-    (records,) = (tmp_path / "parts" / "records").glob("*.jsonl")
-    records.write_bytes(records.read_bytes()[:-10])
-    ran: list[str] = []
-    rest = run_sweep(
-        tmp_path / "parts", configuration, tasks, runner="plain", seen=lambda r: ran.append(r.task)
-    )
-    assert sorted(ran) == sorted(str(each) for each in tasks[1:])
-    assert rest.folder.write_scores().read_bytes() == scores
-    again = run_sweep(tmp_path / "parts", configuration, tasks, runner="plain")
-    assert again.ran == 0
-    assert RunFolder.open(tmp_path / "parts").configuration == configuration

@@ -14,11 +14,11 @@ from population import SUBJECTS, Laboratory
 from sopilot.agent.providers import ProviderError, Retries
 from sopilot.agent.reference.executor import Reference
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
+from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.runner.qualifications import Answer, last_verdict
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import Task
-from sopilot_lab.qualification.cases import RunRecord
+from sopilot_lab.qualification.cases import Effort, RunRecord
 from sopilot_lab.qualification.checking import (
     Allowance,
     CheckProgress,
@@ -26,7 +26,6 @@ from sopilot_lab.qualification.checking import (
     Journal,
     Prices,
     Qualification,
-    Question,
 )
 from sopilot_lab.qualification.folder import CheckFolder, check_path
 from sopilot_lab.qualification.paging_decision import decide
@@ -115,7 +114,7 @@ async def test_requests_never_exceed_the_budget(
     check = make_check(few_cases, rehearsal, journal, allowance=Allowance(calls=calls), parallel=3)
     await check.run()
     used = sum(one.requests for one in journal.runs())
-    assert used == check.spending.calls <= calls
+    assert used == check.spending.used.requests <= calls
     assert check.stopped == f"the budget of {calls} requests"
     assert decide("m", journal.runs(), planned=20).page is False
 
@@ -308,14 +307,12 @@ def test_what_was_spent_survives_an_interruption(tmp_path: Path) -> None:
     folder.add_run(lost)
     folder.add_run(replace(lost, passed=True, ending="executed"))
     graded = ProbeGrade("c", 1, 1.0, 1.0, None, None, 1.0)
-    folder.add_question(0, graded, Question(Usage(100, 0, 10)))
-    folder.add_question(1, None, Question(Usage(20, 0, 1), 3))  # nobody answered it
-    spending = CheckSpending(Allowance())
-    for one in CheckFolder(tmp_path, {}).spent():
-        spending.add(one)
+    folder.add_question(0, graded, Effort(1, 100, 10))
+    folder.add_question(1, None, Effort(3, 20, 1))  # nobody answered it
+    spent = sum(CheckFolder(tmp_path, {}).spent(), Effort())
     assert len(CheckFolder(tmp_path, {}).runs()) == 1
     assert CheckFolder(tmp_path, {}).graded() == {0}
-    assert (spending.calls, spending.prompt_tokens, spending.completion_tokens) == (12, 200, 19)
+    assert spent == Effort(12, 200, 19)
 
 
 def test_what_found_nothing_does_not_take_the_place_of_a_finding(tmp_path: Path) -> None:

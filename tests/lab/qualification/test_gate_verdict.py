@@ -32,15 +32,6 @@ def verdict_of(passed: dict[str, dict[int, bool]], **rest: object) -> Verdict:
     return decide("m", records(passed, **rest), ORIENTED, planned=planned)  # type: ignore[arg-type]
 
 
-def test_rule_is_the_frozen_one() -> None:
-    assert rule.RULE_VERSION == 2
-    frozen = (rule.LEVEL, rule.INTERIM_LEVEL, rule.HARM_LEVEL, rule.LEAST_PAIRS)
-    assert frozen == (0.05, 0.005, 0.05, 20)
-    assert (rule.CLUSTERED_FROM_GOALS, rule.LEAST_SUCCESSES) == (6, 5)
-    assert (rule.LARGEST_DELTA_R2, rule.R2_CONFIDENCE, rule.LEAST_LOCALISATION) == (0.3, 0.9, 0.5)
-    assert rule.MARGIN == 0.05
-
-
 def test_a_helped_model_is_paged() -> None:
     verdict = verdict_of(HELPED)
     assert verdict.page

@@ -74,13 +74,3 @@ def test_benjamini_hochberg_holds_its_false_discovery_rate() -> None:
         share += sum(row.rejected for row in rows[:9]) / found if found else 0.0
     # The theory says q times the share of true nulls.
     assert share / runs == pytest.approx(0.1 * 9 / 12, abs=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(5))
-def test_levels_hold_over_a_long_campaign(seed: int) -> None:
-    runs = 20_000
-    by_task, by_goal = rejection_rates(runs, hanging_together=False, seed=100 + seed)
-    assert max(by_task, by_goal) <= ceiling(runs)
-    by_task, by_goal = rejection_rates(runs, hanging_together=True, seed=200 + seed)
-    assert by_goal <= ceiling(runs) < by_task

@@ -14,7 +14,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics.comparison import compare
 from sopilot_lab.statistics.intervals import Interval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
-from sopilot_lab.statistics.paired import Discordance, mcnemar, pair
+from sopilot_lab.statistics.paired import Discordance, pair
 from sopilot_lab.statistics.rates import accuracy, pass_k, post_goal, run_to_run
 
 QUICK = settings(deadline=None, max_examples=60)
@@ -151,39 +151,11 @@ def test_every_task_is_paired_or_dropped_and_sides_swap(
     )
 
 
-def test_comparison_says_everything_about_one_contrast() -> None:
-    goals = ("a", "b", "c", "d")
-    tasks = [(goal, f"{goal}{place}") for goal in goals for place in range(5)]
-    first = [outcome(task, True, goal=goal) for goal, task in tasks]
-    second = [outcome(task, goal == "d", goal=goal) for goal, task in tasks]
-    found = compare(pair(first, second), draws=500)
-    assert (found.pairs, found.first_passed, found.second_passed) == (20, 20, 5)
-    assert found.discordance == Discordance(15, 0)
-    assert found.p == mcnemar(15, 0)
-    assert found.joint is None
-    assert (found.goals, found.clustered.units, found.clustered.p) == (4, 3, 0.25)
-    assert found.difference == 0.75
-    assert isinstance(found.interval, Interval)
-    assert 0.75 in found.interval
-    assert isinstance(found.clustered_interval, Interval)
-
-
 def test_comparison_of_nothing_is_undefined_not_zero() -> None:
     found = compare(pair([outcome("a", True)], [outcome("b", True)]))
     assert found.p == 1.0
     for figure in (found.difference, found.interval, found.clustered_interval, found.leave_one_out):
         assert isinstance(figure, Undefined)
-
-
-def test_several_models_add_the_joint_test() -> None:
-    tasks = [f"t{place}" for place in range(4)]
-    first = [outcome(task, True, model=model) for task in tasks for model in "mn"]
-    second = [outcome(task, False, model=model) for task in tasks for model in "mn"]
-    found = compare(pair(first, second), draws=100)
-    assert found.models == 2
-    assert found.joint is not None
-    assert found.joint.p == 2 / 2**4
-    assert found.p == 2 / 2**8
 
 
 def test_accuracy_by_kind() -> None:

@@ -159,18 +159,6 @@ def test_compare_calls_after_the_goal(results: Path) -> None:
     assert rows[0]["first_runs"] == 24
 
 
-def test_tool_lists_are_never_pooled(tmp_path: Path) -> None:
-    row = {"task": "t", "goal": "g", "kind": "execute", "arm": "pg", "model": "m"}
-    both = tmp_path / "both.jsonl"
-    rows = [row | {"tools": tools, "passed": tools == "a"} for tools in ("a", "b")]
-    both.write_text("\n".join(map(json.dumps, rows)))
-    groups = as_json("describe", both)["rates"]
-    assert [(each["model"], each["pass"]) for each in groups] == [
-        ("m (tools a)", 1.0),
-        ("m (tools b)", 0.0),
-    ]
-
-
 def test_describe(results: Path) -> None:
     report = as_json("describe", results, "-k", 2)
     assert [(row["model"], row["arm"], row["balanced"]) for row in report["rates"]] == [
