@@ -9,7 +9,7 @@ from typing import Any
 from sopilot.handbook.model import Handbook
 from sopilot.runner.sources import Unit
 from sopilot.tasks.task import Task
-from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench import process
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reference import TaskReference
 from sopilot_lab.sopbench.source import load_tasks, task_actions, task_handbook, tool_list
@@ -24,12 +24,13 @@ class SopbenchProvider:
 
     def units(self, source: str, tools: str) -> Iterator[Unit]:
         offered = tool_list(tools)
-        shelf = ProgramShelf(offered, shared_upstream())
+        upstream = process.shared_upstream()
+        shelf = ProgramShelf(offered, upstream)
         for task in load_tasks(source):
             compiled = shelf.compiled(task)
             procedure = task.handbook.procedures[task.goal]
             handbook = task.handbook.offering(task_actions(task, offered))
-            own = functools.partial(own_text, task, offered, shared_upstream())
+            own = functools.partial(own_text, task, offered, upstream)
             yield Unit(str(task.reference), task.domain, handbook, procedure, compiled, own)
 
     def task(self, reference: str, *, tools: str, language: str) -> Task:
@@ -37,7 +38,7 @@ class SopbenchProvider:
 
     def recorded_task(self, domain: str, task: Mapping[str, Any]) -> tuple[Handbook, str] | None:
         goal = str(task.get("user_goal"))
-        for index, known in enumerate(shared_upstream().tasks(domain).get(goal, ())):
+        for index, known in enumerate(process.shared_upstream().tasks(domain).get(goal, ())):
             if all(known[key] == task.get(key) for key in _IDENTIFYING):
                 return task_handbook(TaskReference(domain, goal, index)), goal
         return None
