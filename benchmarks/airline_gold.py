@@ -29,8 +29,8 @@ READS = {
     "search_direct_flight", "search_onestop_flight", "think",
 }  # fmt: skip
 
-# What the users of these tasks are told to say, read from their instructions: the reason of a
-# cancellation (others want to change plans), and what a complaint is about.
+# The users' statements in these tasks, read from their instructions: the reason of a
+# cancellation (others want to change plans), and the subject of a complaint.
 STATED = {"1": "health"}
 COMPLAINTS = {
     "16": ("compensate_delayed", "HAT039"),

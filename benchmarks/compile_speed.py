@@ -76,7 +76,7 @@ def measure_sopbench(rounds: int) -> dict[str, Any]:
             for program in programs:
                 render_flat(program)
             ended = time.perf_counter()
-            # What the work costs, whoever else uses the machine; the others are on the wall.
+            # Processor time doesn't depend on other processes; the other clocks do.
             taken["processor"].append(time.process_time() - processor)
             taken["compile"].append(middle - started)
             taken["render"].append(ended - middle)

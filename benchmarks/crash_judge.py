@@ -96,8 +96,8 @@ class Acknowledged:
 class Tally:
     crashes: int = 0
     acknowledgements: int = 0
-    """Reports heard, of a head each. Whoever takes a session up reports the head it found, so
-    there may be more of them than events."""
+    """Reports of a head. A worker that resumes a session reports the head it read, so there may be
+    more reports than events."""
     events: int = 0
     sessions: int = 0
     unknown_outcomes: int = 0

@@ -138,8 +138,8 @@ def _read(path: Path, otherwise: Any) -> Any:
 
 
 def minimise(name: str, folder: Path) -> int:
-    """The smallest inputs first: one is kept that reaches a line that none before it did. What
-    is in the corpus already stays: it may have been a crash."""
+    """Keep each input that reaches a new line, the smallest inputs first. Keep the corpus, too:
+    its inputs may have been crashes."""
     import fuzz_readers
 
     reader = fuzz_readers.READERS[name]

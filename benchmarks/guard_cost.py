@@ -155,8 +155,8 @@ async def _opened(guard: str) -> Session:
 
 
 async def timed(guard: str, rounds: int) -> dict[str, float]:
-    """Milliseconds of the processor, per guarded call: carried out, refused, missing. What
-    ``auto`` reads by itself isn't counted."""
+    """Milliseconds of the processor per guarded call: carried out, refused, missing. The reads that
+    ``auto`` makes by itself aren't counted."""
     session = await _opened(guard)
     order = 0
     while len(session.configuration.answers.get("find_order", {})) < ANSWERS:

@@ -14,6 +14,7 @@ from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot.runner.sources import open_source
+from sopilot_lab.cli.options import screen_option
 from sopilot_lab.experiments.archive import Beside, build_archive, example_case
 from sopilot_lab.experiments.archive_reading import (
     is_archive,
@@ -26,7 +27,6 @@ from sopilot_lab.experiments.report.runs import load_runs, run_folders
 from sopilot_lab.experiments.study.plan import load_study
 from sopilot_lab.experiments.study.results import study_document
 from sopilot_lab.sopbench.process import shared_upstream
-from sopilot_lab.sopbench.recorded import SCREENS
 
 
 @click.command()
@@ -35,13 +35,7 @@ from sopilot_lab.sopbench.recorded import SCREENS
 @click.option(
     "--study", type=FILE, help="Study file of these runs: its hypotheses are tested first."
 )
-@click.option(
-    "--screen",
-    type=click.Choice(list(SCREENS)),
-    default="paper",
-    show_default=True,
-    help="Execute tasks to leave out of tables, as for `lab report`.",
-)
+@screen_option(default="paper", help="Execute tasks to leave out of tables, as for `lab report`.")
 @click.option(
     "--vary", multiple=True, metavar="FIELD", help="Field that may differ, as for `lab report`."
 )

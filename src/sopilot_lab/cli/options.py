@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import functools
+
 import click
 
 from sopilot.cli.options import FILE, NEW_FOLDER, all_of
 from sopilot_lab.experiments.report.tables import MOST_MISSING
 from sopilot_lab.sopbench.recorded import SCREENS
+from sopilot_lab.sopbench.reference import DOMAINS
 
+shown = functools.partial(click.option, show_default=True)
+domain_option = functools.partial(shown, "--domain", type=click.Choice([*DOMAINS, "all"]))
+screen_option = functools.partial(shown, "--screen", type=click.Choice(list(SCREENS)))
+RUNNER = click.option(
+    "--runner",
+    type=click.Choice(["inspect", "plain"]),
+    help="Runner. Default: inspect if installed.",
+)
+PRICE = click.option(
+    "--price", type=(float, float), metavar="IN OUT", help="Price per million tokens."
+)
 FILLED = click.option("--filled", is_flag=True, help="Leave out rows and tables without a figure.")
 report_options = all_of(
     click.option(
@@ -24,11 +38,8 @@ report_options = all_of(
         help="Field that may differ between folders, beside arm, model, run, tools and language: "
         "`budgets` or `user`. Each value gets its own rows.",
     ),
-    click.option(
-        "--screen",
-        type=click.Choice(list(SCREENS)),
+    screen_option(
         default="paper",
-        show_default=True,
         help="Execute tasks to leave out of tables: `paper` leaves 819 tasks, `paper-bank` 821.",
     ),
     click.option(
@@ -37,11 +48,10 @@ report_options = all_of(
         type=FILE,
         help="Output of `qualify --json` or `lab lens --json`, for the figure of the mechanism.",
     ),
-    click.option(
+    shown(
         "--most-missing",
         type=click.FloatRange(0, 1),
         default=MOST_MISSING,
-        show_default=True,
         help="Exit with 1 if more than this share of an arm's tasks has no verdict.",
     ),
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import time
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import bundled_names
 from sopilot.tasks.scenario_tasks import scenario_task
 from sopilot.tasks.task import Task
+from sopilot_lab.cli.options import PRICE, shown
 from sopilot_lab.experiments.entrants import Contestant
 from sopilot_lab.experiments.run_folder import recorded_runs
 from sopilot_lab.qualification.cases import CASES, TIMEOUT, checkable
@@ -42,8 +42,6 @@ from sopilot_lab.qualification.report import (
 from sopilot_lab.qualification.rule import ARMS_CHECKED
 from sopilot_lab.qualification.whole_check import run_check
 
-_option = functools.partial(click.option, show_default=True)
-
 check_options = all_of(
     click.option("--model", required=True, metavar="MODEL", help="Model to check."),
     click.option("--handbook", "source", help="Handbook. Default: all bundled examples."),
@@ -56,23 +54,21 @@ check_options = all_of(
         "--from", "recorded_in", multiple=True, type=FOLDER,
         help="Read these runs of `lab run --traces` instead (repeatable).",
     ),
-    _option("--cases", default=CASES, type=click.IntRange(1), help="Cases per view."),
-    _option("--probe", default=QUESTIONS, type=click.IntRange(0), help="Questions of the probe."),
+    shown("--cases", default=CASES, type=click.IntRange(1), help="Cases per view."),
+    shown("--probe", default=QUESTIONS, type=click.IntRange(0), help="Questions of the probe."),
     click.option(
         "--scope", type=click.Choice(["handbook", "goal"]),
         help="Show the whole handbook, or only the goal (default for `local`).",
     ),
-    _option("--calls", default=CALLS, help="Limit of requests to the model."),
-    _option("--minutes", default=MINUTES, help="Time limit of this call."),
-    _option(
+    shown("--calls", default=CALLS, help="Limit of requests to the model."),
+    shown("--minutes", default=MINUTES, help="Time limit of this call."),
+    shown(
         "--timeout", default=TIMEOUT, type=click.FloatRange(0, min_open=True),
         help="Seconds per answer; the check ends after twice that silence.",
     ),
     click.option("--money", type=float, help="Limit of cost. Needs --price."),
-    click.option(
-        "--price", type=(float, float), metavar="IN OUT", help="Price per million tokens."
-    ),
-    _option("--parallel", default=1, help="Cases to run in parallel."),
+    PRICE,
+    shown("--parallel", default=1, help="Cases to run in parallel."),
     click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop."),
     click.option("--restart", is_flag=True, help="Discard the results of earlier calls."),
     click.option("--html", type=NEW_FILE, help="Copy the HTML page to this file."),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 import tempfile
 from dataclasses import replace
@@ -20,6 +19,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.runner.options import chosen_budgets
 from sopilot.runner.sources import FolderSource, open_source
 from sopilot.tasks.task import Task
+from sopilot_lab.cli.options import PRICE, RUNNER, domain_option, screen_option, shown
 from sopilot_lab.experiments.entrants import Contestant, Party, Patience
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import KINDS, narrowed, select_tasks
@@ -27,63 +27,49 @@ from sopilot_lab.experiments.summary import summary_lines, whole_summary
 from sopilot_lab.experiments.sweep import make_configuration, run_sweep
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.recorded import SCREENS
-from sopilot_lab.sopbench.reference import DOMAINS
 from sopilot_lab.sopbench.tasks import OwnReference, own_references
 
+
 # Hidden options are for the table `[lab.run]` of the configuration file.
-_one_of = functools.partial(click.option, show_default=True)
-
-
 @click.command()
-@_one_of("--domain", type=click.Choice([*DOMAINS, "all"]), default="all", help="SOPBench domain.")
+@domain_option(default="all", help="SOPBench domain.")
 @click.option("--source", help="Handbook with scenarios, or example, instead of SOPBench.")
 @click.option("--goal", help="Run only this goal.")
 @click.option("--kind", type=click.Choice(KINDS), help="Run only tasks that should end this way.")
 @click.option("--tasks", "listed", type=FILE, help="File of task references, one per line.")
-@_one_of(
-    "--screen",
-    type=click.Choice(list(SCREENS)),
-    default="none",
-    help="Leave out screened execute tasks.",
-)
+@screen_option(default="none", help="Leave out screened execute tasks.")
 @click.option("--limit", type=int, help="Number of tasks, stratified by class and goal.")
-@_one_of("--arm", default="pg", help="View: what the model sees of the SOP.")
-@_one_of("--model", default="reference", metavar="MODEL", help="Model to run.")
-@_one_of(
+@shown("--arm", default="pg", help="View: what the model sees of the SOP.")
+@shown("--model", default="reference", metavar="MODEL", help="Model to run.")
+@shown(
     "--tools",
     type=click.Choice(["official", "full-state", "oracle"]),
     default="official",
     help="Tool list; `oracle` has only the needed tools.",
 )
 @click.option("-o", "--output", type=NEW_FOLDER, help="Folder of the runs; a sweep resumes in it.")
-@_one_of("--run", "number", default=1, type=click.IntRange(1), help="Number of this repetition.")
-@_one_of("--on", type=click.Choice(["local", "ray"]), default="local", help="Where workers run.")
-@click.option(
-    "--runner",
-    type=click.Choice(["inspect", "plain"]),
-    help="Runner. Default: inspect if installed.",
-)
+@shown("--run", "number", default=1, type=click.IntRange(1), help="Number of this repetition.")
+@shown("--on", type=click.Choice(["local", "ray"]), default="local", help="Where workers run.")
+@RUNNER
 @click.option("--workers", type=click.IntRange(min=1), help="Processes. Default: one per core.")
 @click.option(
     "--at-once", hidden=True, type=click.IntRange(1), help="Concurrent tasks per process."
 )
-@_one_of("--user", default="default", help="`default` for the scripted user, or a model.")
+@shown("--user", default="default", help="`default` for the scripted user, or a model.")
 @LANGUAGE
-@_one_of("--seed-hash", hidden=True, type=int, default=0, help="Hash seed of SOPBench's simulator.")
+@shown("--seed-hash", hidden=True, type=int, default=0, help="Hash seed of SOPBench's simulator.")
 @click.option("--traces", is_flag=True, help="Keep the trace of every run.")
 @click.option("--alias", default="", help="Name of the model in records, instead of its address.")
-@_one_of("--attempts", hidden=True, default=5, type=click.IntRange(1), help="Attempts per request.")
-@_one_of(
-    "--redraws", hidden=True, default=2, type=click.IntRange(0), help="Retries of a broken run."
-)
-@_one_of(
+@shown("--attempts", hidden=True, default=5, type=click.IntRange(1), help="Attempts per request.")
+@shown("--redraws", hidden=True, default=2, type=click.IntRange(0), help="Retries of a broken run.")
+@shown(
     "--most-missing",
     hidden=True,
     default=0.5,
     type=click.FloatRange(0, 1),
     help="Stop if a larger share of tasks has no verdict.",
 )
-@click.option("--price", type=(float, float), metavar="IN OUT", help="Price per million tokens.")
+@PRICE
 @click.option(
     "--served", hidden=True, help="Model name that answers must carry; `any` accepts every name."
 )

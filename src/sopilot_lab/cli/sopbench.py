@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
 from dataclasses import asdict
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from sopilot.cli.options import json_option
 from sopilot.cli.output import give, progress
+from sopilot_lab.cli.options import domain_option, screen_option, shown
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.sopbench.checkout import find_checkout
 from sopilot_lab.sopbench.defects import defect_lines, replay_goals
@@ -30,20 +31,10 @@ from sopilot_lab.sopbench.recorded import (
 from sopilot_lab.sopbench.reference import DOMAINS
 from sopilot_lab.sopbench.wording import check_official, official_lines
 
-Command = TypeVar("Command", bound=Callable[..., None])
 _NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
 
 
-def _domain(default: str) -> Callable[[Command], Command]:
-    return click.option(
-        "--domain",
-        type=click.Choice([*DOMAINS, "all"]),
-        default=default,
-        show_default=True,
-        help="Domain of SOPBench.",
-    )
-
-
+_domain = functools.partial(domain_option, help="Domain of SOPBench.")
 _goal_option = click.option("--goal", help="Only this goal of the domain.")
 
 
@@ -58,13 +49,12 @@ def check() -> None:
 
 
 @check.command()
-@_domain("all")
+@_domain(default="all")
 @_goal_option
-@click.option(
+@shown(
     "--tools",
     type=click.Choice(["official", "full-state", "both"]),
     default="both",
-    show_default=True,
     help="Tool list: without or with the reader of the whole database.",
 )
 @click.option("--fresh", is_flag=True, help="Search again instead of reading the cache.")
@@ -112,13 +102,10 @@ def _goal(text: str) -> tuple[str, str]:
 
 
 @check.command()
-@_domain("bank")
-@click.option(
-    "--screen",
+@_domain(default="bank")
+@screen_option(
     "screen_name",
-    type=click.Choice(list(SCREENS)),
     default="paper",
-    show_default=True,
     help="`paper` leaves out the execute tasks that the study left out.",
 )
 @click.option(
@@ -154,7 +141,7 @@ def baselines(domain: str, screen_name: str, published: bool, as_json: bool) -> 
 
 
 @check.command()
-@_domain("all")
+@_domain(default="all")
 @json_option
 def screen(domain: str, as_json: bool) -> None:
     """Apply the zero-pass rule: list goals whose execute tasks no recorded run passed.
@@ -176,13 +163,12 @@ def screen(domain: str, as_json: bool) -> None:
 
 
 @check.command()
-@_domain("all")
+@_domain(default="all")
 @_goal_option
-@click.option(
+@shown(
     "--tools",
     type=click.Choice(["official", "full-state"]),
     default="official",
-    show_default=True,
     help="Tool list: without or with the reader of the whole database.",
 )
 @json_option

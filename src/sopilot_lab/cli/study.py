@@ -12,7 +12,7 @@ from sopilot.cli.options import FILE, NEW_FILE, NEW_FOLDER, json_option
 from sopilot.cli.output import Exit, give, print_json, progress, say
 from sopilot.cli.watch import interrupted
 from sopilot.files.text import write_whole
-from sopilot_lab.cli.options import FILLED
+from sopilot_lab.cli.options import FILLED, RUNNER
 from sopilot_lab.cli.report import hand_over
 from sopilot_lab.cli.run import SweepWatcher
 from sopilot_lab.experiments.study.cells import cell_status, run_study, study_cells
@@ -71,7 +71,7 @@ def plan(file: Path, folder: Path | None, as_json: bool) -> None:
 @study.command()
 @_file
 @_base
-@click.option("--runner", type=click.Choice(["inspect", "plain"]), help="Runner, as for `lab run`.")
+@RUNNER
 @click.option("--arm", "arms", multiple=True, help="Only the cells of this arm (repeatable).")
 @click.option(
     "--at-once", type=click.IntRange(1), help="Tasks to run concurrently, as for `lab run`."

@@ -148,12 +148,12 @@ def published_study(text: str) -> str:
 
 
 def case_files(folder: Path) -> Files:
-    """A workflow folder, and what can be seen of it without running anything of it: the program
-    in every form that arms show, the events of its first task without payloads, the audit."""
+    """A workflow folder with its projections: the program as each arm shows it, the events of its
+    first task without payloads, the audit."""
     files: Files = {f"case/{folder.name}/{n}": data for n, data in _below(folder).items()}
     loaded = load_folder(str(folder))
     if folder == example_case():
-        # It comes with the code that runs here, and is no less ours.
+        # The example is part of this project, so its code is trusted.
         loaded.code().trust_for_now()
     with tempfile.TemporaryDirectory() as scratch:
         task = folder_task(loaded, loaded.tasks[0], Path(scratch, "out"))
@@ -205,7 +205,7 @@ _ADDRESS: Final = re.compile(r"\bhttps?://(?!www\.w3\.org/)[^\s\"'<>]+")
 _MAIL: Final = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.]{2,}\b")
 _ORDINARY: Final = frozenset({"root", "user", "runner", "admin", "localhost", "ubuntu", "debian"})
 _FRAGMENT = 48
-"""So many characters in a row are nobody's coincidence."""
+"""Characters in a row that can't agree by coincidence."""
 _FEWEST_SPACES = 3
 
 
@@ -285,8 +285,11 @@ def _own_names() -> frozenset[str]:
 MANIFEST = "SHA256SUMS"
 STUDY = "study/study.yaml"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_OUR_OWN = ("source/", "case/")
-"""Published anyway: looked through for credentials alone."""
+_CHECKED: Final = {
+    "source/": {"archive-upstream"},
+    "case/": {"archive-upstream", "archive-credential"},
+}
+"""Folder → the refusals that count there. Elsewhere all of them do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,10 +358,12 @@ def _refusals(
     name: str, data: str | bytes, upstream: Upstream | None, forbidden: Sequence[str]
 ) -> list[Diagnostic]:
     text = data if isinstance(data, str) else data.decode("utf-8", "replace")
-    result = check_file(name, text, upstream=upstream, forbidden=forbidden)
-    if name.startswith(_OUR_OWN):
-        return [item for item in result if item.code == "archive-upstream"]
-    return list(result)
+    folder = name[: name.find("/") + 1]
+    return [
+        refusal
+        for refusal in check_file(name, text, upstream=upstream, forbidden=forbidden)
+        if folder not in _CHECKED or refusal.code in _CHECKED[folder]
+    ]
 
 
 def published_configuration(configuration: RunConfiguration) -> RunConfiguration:

@@ -1,4 +1,4 @@
-"""An archive read elsewhere: its tables counted again from the runs in it, without SOPBench."""
+"""Read an archive without SOPBench: recompute its tables from the runs in it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_BYTES = 2_000_000_000
 
 @dataclass(slots=True)
 class Verification:
-    """``problems`` are what does not agree; ``notes`` what could not be checked here."""
+    """``problems`` contradict the manifest or the runs; ``notes`` couldn't be checked here."""
 
     files: int = 0
     configurations: int = 0
@@ -51,12 +51,12 @@ def is_archive(path: Path) -> bool:
 
 @contextmanager
 def opened_archive(path: Path) -> Iterator[Path]:
-    """The folder of an archive: unpacked already, or now for a while."""
+    """The folder of an archive; a packed archive is unpacked until the block ends."""
     if path.is_dir():
         yield path
         return
     if not path.is_file():
-        raise _mistake(path, "this is no file")
+        raise _mistake(path, "this isn't a file")
     with tempfile.TemporaryDirectory(prefix="sopilot-archive-") as scratch:
         try:
             with zipfile.ZipFile(path) as archive:
@@ -80,8 +80,8 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
 
 
 def archived_document(base: Path, **how: Any) -> Document:
-    """The report, counted from the runs in the archive. What was learnt from the checkout is
-    taken as it was packed. ``how`` is for ``build_document``."""
+    """Compute the report from the runs in the archive. Take the tables that need the checkout as
+    they were packed. ``how`` is for ``build_document``."""
     packed = _json(base / "analysis" / "how.json", {})
     results = [base / "results"]
     if (base / STUDY).exists():

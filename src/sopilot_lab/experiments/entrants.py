@@ -78,7 +78,7 @@ def _values(tool: ToolSchema, known: dict[str, JSON]) -> dict[str, JSON] | None:
 
 
 ANY: Final = "any"
-"""Whichever model answers: the name that an endpoint tells is not compared."""
+"""Accept every model: don't compare the name in the answer."""
 _MILLION = 1_000_000
 
 
@@ -155,9 +155,9 @@ SLOPPINESS: Final = Misbehaviour(
     skip_check=0.15, act_early=0.1, over_verify=0.3, return_without_evidence=0.1,
     refuse_wrongly=0.05, ignore_frame=0.15, seed=16,
 )  # fmt: skip
-"""The reference executor on a bad day: what it does wrong depends on what it is shown alone."""
+"""The reference executor with mistakes that depend only on the request."""
 OFFLINE = frozenset({"reference", SLOPPY, *CONTROLS})
-"""Models that wait for nobody: as many tasks at once as there are cores."""
+"""Models without a network: a sweep runs one task per core."""
 
 
 def playing(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -> Model:

@@ -36,8 +36,7 @@ class RunConfiguration:
     domain to its limits; ``language`` is the scaffold's; ``sources`` is the hash of the code
     that decides a run, empty in folders of releases that did not record it. ``run`` counts the
     repetitions of one configuration; ``hypotheses`` is the hash of those that a study fixed
-    before it. Where the model is served is no part of it: that can move, and is nobody's
-    business but its owner's."""
+    before it. The model's address isn't part of it: it may change, and only its owner needs it."""
 
     arm: str
     model: str
@@ -172,7 +171,7 @@ _FIELDS = frozenset(each.name for each in fields(BenchRecord))
 
 
 def record_from_json(row: Mapping[str, Any]) -> BenchRecord:
-    """Fields that a later release added are left alone."""
+    """Ignore fields that a later release added."""
     return BenchRecord(**{key: value for key, value in row.items() if key in _FIELDS})
 
 
@@ -295,7 +294,7 @@ class RunFolder:
         return dict(sorted({**judged, **flags}.items(), key=task_order))
 
     def ask(self, tasks: Mapping[str, bool]) -> None:
-        """Before they are run: what is missing in the end is known by it."""
+        """Record the planned tasks before they run, so that missing ones are known afterwards."""
         known = self.planned()
         if tasks.items() <= known.items() and (self.path / "asked.json").exists():
             return
@@ -325,7 +324,7 @@ class RunFolder:
 
     @contextmanager
     def writer(self) -> Iterator[RecordWriter]:
-        """A file of its own, and the sign that somebody still works here."""
+        """A writer with a file of its own. While it is open, no new leader begins."""
         name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.jsonl"
         with (
             (self.path / "workers.lock").open("w") as lock,

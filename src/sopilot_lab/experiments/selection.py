@@ -20,7 +20,7 @@ Reference = TypeVar("Reference", TaskReference, OwnReference)
 
 
 def should_succeed(each: TaskReference, upstream: Upstream) -> bool:
-    """Whether the task's goal is to be executed: the answer, which no trial is told."""
+    """Whether the task's goal should be executed. Trials must not see it."""
     return upstream.scoring(each.domain)[each.goal][each.index]
 
 

@@ -63,7 +63,7 @@ class Shard:
 
 @dataclass(slots=True)
 class Standing:
-    """How a shard fares: where its records go, and whether it is worth going on."""
+    """The progress of a shard: where its records go, and when the sweep stops."""
 
     shard: Shard
     runner: TrialRunner
@@ -94,7 +94,7 @@ class Standing:
 
 
 def nobody(record: BenchRecord) -> None:
-    """Does not look."""
+    """The default watcher: ignores records."""
 
 
 def run_shard(shard: Shard, seen: Seen = nobody) -> int:

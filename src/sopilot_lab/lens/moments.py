@@ -26,7 +26,6 @@ from sopilot.runner.options import RunOptions
 from sopilot.runner.sources import compile_source
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
-from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 from sopilot.views.moment import Moment
@@ -59,7 +58,9 @@ def gold_move(
     for event in did:
         for shape in at_cursor:
             if _is(shape, event):
-                return spelled({**shape, **_decided(shape, event)})
+                decides = event.kind == "return" and shape.get("holds") is None
+                decided = {"holds": event.payload.get("holds")} if decides else {}
+                return spelled({**shape, **decided})
     first = at_cursor[0]
     if first["operation"] == "ask_user":
         ready = [item for item in at_cursor if item["operation"] == "domain_call"]
@@ -103,12 +104,6 @@ def _is(shape: Shape, event: Event) -> bool:
     return True
 
 
-def _decided(shape: Shape, event: Event) -> dict[str, JSON]:
-    if event.kind == "return" and shape.get("holds") is None:
-        return {"holds": event.payload.get("holds")}
-    return {}
-
-
 class Region(StrEnum):
     INSTRUCTIONS = "instructions"
     TOOLS = "tools"
@@ -135,13 +130,12 @@ class Context:
     turns: tuple[Turn, ...]
 
     def without(self, *regions: Region) -> Context:
-        """A message that has nothing left goes with its region."""
-        turns = []
-        for turn in self.turns:
-            pieces = tuple(piece for piece in turn.pieces if piece.region not in regions)
-            if pieces:
-                turns.append(Turn(turn.role, pieces))
-        return Context(tuple(turns))
+        """Remove the regions, and every message that is empty without them."""
+        left = [
+            (turn.role, tuple(piece for piece in turn.pieces if piece.region not in regions))
+            for turn in self.turns
+        ]
+        return Context(tuple(Turn(role, pieces) for role, pieces in left if pieces))
 
     def has(self, region: Region) -> bool:
         return any(
@@ -151,7 +145,7 @@ class Context:
         )
 
     def without_oldest_dialog(self) -> Context | None:
-        """``None`` when there is none left to leave out."""
+        """``None`` if the context has no dialog left."""
         for index, turn in enumerate(self.turns):
             if all(piece.region is Region.DIALOG for piece in turn.pieces):
                 return Context((*self.turns[:index], *self.turns[index + 1 :]))
@@ -179,7 +173,7 @@ Template = Callable[[Sequence[Mapping[str, str]]], str]
 
 
 def write(context: Context, template: Template) -> Written:
-    """The text that the chat template makes of a context, with its regions found again."""
+    """Apply the chat template to a context and find the regions in its text."""
     contents = ["".join(piece.text for piece in turn.pieces).strip() for turn in context.turns]
     text = template(
         [
@@ -311,9 +305,7 @@ def sweep_moments(
     folder: Path, arm_name: str | None, sessions: int, count: int
 ) -> tuple[list[ReadMoment], int]:
     """Moments of passed runs of a sweep, spread evenly over a limited number, and that number."""
-    passed = [
-        recorded_run for recorded_run in recorded_runs([folder]) if recorded_run.record.passed
-    ]
+    passed = [each for each in recorded_runs([folder]) if each.record.passed]
     stored = [entry for entry in passed if entry.file is not None]
     if not stored:
         raise UserMistake(

@@ -63,8 +63,8 @@ class OpenWeights:
         self._read: tuple[int, ...] = ()
 
     def prompt(self, context: Context, move: str) -> Prompt | None:
-        """The context as tokens. What does not fit beside the move loses its oldest dialog;
-        ``None`` if even that is not enough."""
+        """Turn the context into tokens. Drop its oldest dialog until it fits beside the move;
+        return ``None`` if it never does."""
         room = self.room - len(self._ids(move))
         left_out = 0
         shown: Context | None = context

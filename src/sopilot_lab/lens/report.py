@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 
 from sopilot.values.json import JSON
 from sopilot.values.text import table
@@ -12,12 +12,6 @@ from sopilot.web.pages import Drawing, draw_axis, even_ticks
 from sopilot_lab.lens.moments import Region
 from sopilot_lab.lens.parity import Attention, Grid
 from sopilot_lab.lens.study import MomentStudy
-
-Presentation = Callable[[MomentStudy], Attention | None]
-PRESENTATIONS: dict[str, Presentation] = {
-    "own": lambda item: item.own.attention,
-    "clean": lambda item: item.clean.attention,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +44,7 @@ class Summary:
         return {
             "model": self.model,
             "focus": self.focus.value,
-            "regions": [
-                {
-                    "presentation": line.presentation,
-                    "region": line.region.value,
-                    "moments": line.moments,
-                    "length_share": line.length_share,
-                    "attention_share": line.attention_share,
-                    "parity": line.parity,
-                }
-                for line in self.lines
-            ],
+            "regions": [asdict(line) | {"region": line.region.value} for line in self.lines],
             "attention_outside": self.outside,
             "removed": {
                 name: {"moments": count, "nats": change}
@@ -75,11 +59,13 @@ def summarise(model: str, studies: Sequence[MomentStudy]) -> Summary | None:
     """``None`` without a moment."""
     if not studies:
         return None
+    own = [study.own.attention for study in studies]
+    clean = [study.clean.attention for study in studies]
     lines = [
         line
-        for name, presented in PRESENTATIONS.items()
+        for name, looked in (("own", own), ("clean", clean))
         for region in Region
-        if (line := _line(name, region, [presented(study) for study in studies])) is not None
+        if (line := _line(name, region, looked)) is not None
     ]
     framed = any(line.region is Region.FRAME for line in lines)
     focus = Region.FRAME if framed else Region.PROGRAM
@@ -88,13 +74,13 @@ def summarise(model: str, studies: Sequence[MomentStudy]) -> Summary | None:
         changes = [study.removed[region] for study in studies if region in study.removed]
         if changes:
             removed[region.value] = len(changes), _mean(changes)
-    looked = [study.own.attention for study in studies if study.own.attention is not None]
-    grids = [grid for item in looked if (grid := item.parity_grid(focus)) is not None]
+    known = [item for item in own if item is not None]
+    grids = [grid for item in known if (grid := item.parity_grid(focus)) is not None]
     return Summary(
         model=model,
         focus=focus,
         lines=tuple(lines),
-        outside=_mean([item.outside for item in looked]),
+        outside=_mean([item.outside for item in known]),
         removed=removed,
         grid=_mean_grid(grids),
         studies=tuple(studies),
@@ -115,22 +101,22 @@ def _line(name: str, region: Region, looked: Sequence[Attention | None]) -> Figu
     )
 
 
-def _moment(moment_study: MomentStudy) -> JSON:
+def _moment(study: MomentStudy) -> JSON:
     def parities(attention: Attention | None) -> JSON:
         return {r.value: attention.parity(r) for r in Region} if attention is not None else {}
 
     return {
-        "number": moment_study.moment.number,
-        "place": moment_study.moment.place,
-        "move": moment_study.moment.move,
-        "tokens": moment_study.tokens,
-        "left_out": moment_study.left_out,
-        "log_probability": moment_study.own.log_probability,
-        "log_probability_clean": moment_study.clean.log_probability,
-        "parity": parities(moment_study.own.attention),
-        "parity_clean": parities(moment_study.clean.attention),
-        "removed": {region.value: change for region, change in moment_study.removed.items()},
-        "removed_nothing": moment_study.nothing,
+        "number": study.moment.number,
+        "place": study.moment.place,
+        "move": study.moment.move,
+        "tokens": study.tokens,
+        "left_out": study.left_out,
+        "log_probability": study.own.log_probability,
+        "log_probability_clean": study.clean.log_probability,
+        "parity": parities(study.own.attention),
+        "parity_clean": parities(study.clean.attention),
+        "removed": {region.value: change for region, change in study.removed.items()},
+        "removed_nothing": study.nothing,
     }
 
 

@@ -34,8 +34,8 @@ def kind_of(case: Task) -> TaskKind | None:
 
 
 def checkable(tasks: Sequence[Task], *, whole_handbook: bool = True) -> list[Task]:
-    """Those that end in an execution or a refusal: one that waits for people has no counterpart
-    without a machine. Without ``whole_handbook`` a case shows its own goals alone."""
+    """The tasks that end in an execution or a refusal; a task that waits for people has no
+    counterpart without the runtime. Without ``whole_handbook`` a case shows only its own goals."""
     cases = [task for task in tasks if kind_of(task) is not None]
     if whole_handbook:
         return cases
@@ -92,7 +92,7 @@ def _alternating(cases: Sequence[Task], *, refusal_first: bool) -> Iterator[Task
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What some runs or questions take, or took."""
+    """The requests and tokens of some runs or questions."""
 
     requests: int = 0
     prompt_tokens: int = 0
@@ -205,8 +205,8 @@ class ProgramSets:
 
 
 class _Heard:
-    """Hands everything on, and counts what was said at all and what it took: attempts ``made``,
-    answers that could not be used among them, and the ``usage`` of all."""
+    """Pass requests on and count the attempts ``made`` and their ``usage``, unusable answers
+    included."""
 
     def __init__(self, model: Model, tell: Callable[[], None]) -> None:
         self._model = model

@@ -181,8 +181,8 @@ class PagingCondition:
 
 @dataclass(frozen=True, slots=True)
 class PagingEvidence:
-    """The evidence for the conditions of one paged arm. ``scripted``: a program, which
-    cannot be asked where it stands and need not be."""
+    """The evidence for the conditions of one paged arm. ``scripted``: the model is a program, which
+    keeps its own place and isn't asked for it."""
 
     arm: str
     representation: str | None
@@ -194,7 +194,7 @@ class PagingEvidence:
 
 
 def conditions_of(seen: PagingEvidence, contrasts: list[Contrast]) -> tuple[PagingCondition, ...]:
-    """Those of *page* and of *may page*. What was compared is added to ``contrasts``."""
+    """The conditions of *page* and of *may page*. Add every comparison to ``contrasts``."""
     result = contrast(seen.arm, rule.FLAT, seen.outcomes)
     contrasts.append(result)
     chosen = None

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sopilot.files.text import write_whole
 from sopilot_lab.sopbench.process import ReplayTools, Simulator, ToolList, Upstream
 from sopilot_lab.sopbench.reference import TaskReference
 
@@ -115,8 +116,8 @@ class Obstacle:
 class Reach:
     """``calls`` is the run that passed; ``proof`` says why none does. ``by_inventing`` tells
     that a run with made-up values would pass: the oracle counts a call that failed as made.
-    No honest executor makes it, so such a task is not reachable. ``cut``: nothing passed, but
-    not everything was tried, and ``proof`` is none; it says what was found so far."""
+    No honest executor makes it, so such a task is not reachable. ``cut``: no run passed, but the
+    search wasn't complete, so ``proof`` proves nothing and lists the obstacles so far."""
 
     task: str
     should_succeed: bool
@@ -167,7 +168,7 @@ def find_reach(reference: TaskReference, tools: ReplayTools, upstream: Upstream)
         for plan in plans(reference, upstream)
     )
     cut = _graph(reference, upstream).ways(MOST_WAYS).cut
-    proof = _proof(reference, tools, tried, list(obstacles), upstream, cut=cut)
+    proof = _proof(reference, tried, list(obstacles), upstream, cut=cut)
     if by_inventing:
         proof += "; only with an invented value does the oracle let a run pass"
     return Reach(
@@ -211,7 +212,7 @@ def replay_plan(
     *,
     invent: bool = False,
 ) -> Replay:
-    """``invent`` makes values up where nobody tells them."""
+    """``invent`` makes up the values that neither the user nor a result gives."""
     known = upstream.tasks(reference.domain)[reference.goal][reference.index]["user_known"]
     simulator = upstream.open(reference.domain, reference.goal, reference.index, tools=tools)
     try:
@@ -300,7 +301,6 @@ def _refusal(reference: TaskReference, tools: ReplayTools, upstream: Upstream) -
 
 def _proof(
     reference: TaskReference,
-    tools: ReplayTools,
     tried: int,
     obstacles: Sequence[Obstacle],
     upstream: Upstream,
@@ -370,7 +370,7 @@ def survey(
     workers: int = 2,
     progress: Progress = lambda done, of: None,
 ) -> dict[str, Reach]:
-    """Task → reach. What is not in the cache is searched for, by several simulators at once."""
+    """Task → reach. Search for the tasks that the cache lacks, with several simulators at once."""
     path = None if cache is None else cache / f"{_key(upstream)}-{tools}.json"
     known = _load(path)
     missing = [each for each in references if str(each) not in known]
@@ -393,24 +393,23 @@ def _search(
     if len(references) < 2 * workers:
         yield from (find_reach(each, tools, upstream) for each in references)
         return
-    free: queue.Queue[Upstream] = queue.Queue()
-    hired = [upstream.another() for _ in range(workers)]
-    for each in hired:
-        free.put(each)
+    hired: queue.Queue[Upstream] = queue.Queue()
+    for _ in range(workers):
+        hired.put(upstream.another())
 
     def find(reference: TaskReference) -> Reach:
-        mine = free.get()
+        mine = hired.get()
         try:
             return find_reach(reference, tools, mine)
         finally:
-            free.put(mine)
+            hired.put(mine)
 
     try:
         with ThreadPoolExecutor(workers) as pool:
             yield from pool.map(find, references)
     finally:
-        for each in hired:
-            each.close()
+        while not hired.empty():
+            hired.get().close()
 
 
 def _key(upstream: Upstream) -> str:
@@ -422,7 +421,7 @@ def _key(upstream: Upstream) -> str:
 
 
 def _content(home: Path) -> str:
-    """For a checkout whose commit nobody knows."""
+    """For a checkout without git's files."""
     digest = hashlib.sha256()
     for path in sorted([*home.glob("env/**/*.py"), *home.glob("data/*.json")]):
         digest.update(path.read_bytes())
@@ -440,11 +439,8 @@ def _load(path: Path | None) -> dict[str, Reach]:
 
 
 def _save(path: Path, known: Mapping[str, Reach]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps({task: each.as_json() for task, each in sorted(known.items())}, indent=1)
-    unfinished = path.with_suffix(f".{os.getpid()}.part")
-    unfinished.write_text(text, "utf-8")
-    unfinished.replace(path)
+    write_whole(path, text)
 
 
 def reach_document(

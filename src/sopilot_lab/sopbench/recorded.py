@@ -315,7 +315,7 @@ class GoalRecord:
 
     @property
     def screened(self) -> bool:
-        """The zero-pass rule. It shows that nobody passed, not that nobody can."""
+        """The zero-pass rule. It shows that no recorded run passed, not that none can."""
         return self.runs > 0 and self.passes == 0
 
 

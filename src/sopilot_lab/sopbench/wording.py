@@ -42,7 +42,7 @@ _NOTHING = LANGUAGES["en"]["official_none"]
 
 
 def own_text(task: SopbenchTask, tools: ToolList, upstream: Upstream, language: str) -> OwnText:
-    """Asked for on use: most arms show nothing of it."""
+    """Ask the worker on first use, because most arms don't show the official text."""
 
     @functools.cache
     def official() -> OfficialText:

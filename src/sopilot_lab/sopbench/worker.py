@@ -147,7 +147,7 @@ class Simulator:
         )
 
     def changed(self) -> list[str]:
-        """Where the database is no longer what it was at first."""
+        """The places in which the database has changed since it was opened."""
         now = plain(self.system.evaluation_get_database())
         return differences(plain(self.task["initial_database"]), now)
 

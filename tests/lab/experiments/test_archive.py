@@ -12,7 +12,7 @@ from sopbench_checkout import MISSING
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
 from sopilot_lab.cli import archive as archive_command
-from sopilot_lab.experiments.archive import build_archive, check_file, without_wording
+from sopilot_lab.experiments.archive import Beside, build_archive, check_file, without_wording
 from sopilot_lab.experiments.run_folder import RunFolder
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
@@ -100,6 +100,16 @@ def test_nothing_is_written_when_something_is_refused(folder: RunFolder, tmp_pat
         build_archive([folder], target, analysis={"notes": "/Users/someone/secret"}, upstream=None)
     assert caught.value.diagnostics[0].code == "archive-absolute-path"
     assert not target.exists()
+
+
+def test_a_credential_in_a_case_is_refused(
+    folder: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = {"case/desk/notes.md": "the key is sk-abcdefghijklmnopqrstuvwx"}
+    monkeypatch.setattr("sopilot_lab.experiments.archive.case_files", lambda folder: notes)
+    beside = Beside(case=tmp_path)
+    with pytest.raises(UserMistake, match="looks like a credential"):
+        build_archive([folder], tmp_path / "a.zip", analysis={}, upstream=None, beside=beside)
 
 
 @pytest.mark.sopbench

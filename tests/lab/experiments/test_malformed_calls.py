@@ -1,4 +1,4 @@
-"""What a model writes wrongly reaches the official evaluator, and counts against the run."""
+"""Malformed calls reach the official evaluator and count against the run."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ def test_missing_tasks_are_named_counted_and_bounded(tmp_path: Path) -> None:
 
 
 def test_a_planned_part_of_a_domain_has_no_rate_over_all_its_tasks(tmp_path: Path) -> None:
-    """Whoever runs 4 of 12 tasks hasn't failed the other 8."""
+    """A run of 4 of 12 tasks hasn't failed the other 8."""
     runs = load_runs([fill(tmp_path / "flat", dict.fromkeys(TASKS[:4], True), arm="flat")])
     scoring = {"bank": {"goal_0": [True] * 12}}
     table = full_denominators(runs, scoring, everything_stays)

@@ -1,4 +1,4 @@
-"""What the evidence says of the check is what its figures show."""
+"""The evidence about the check agrees with its own figures."""
 
 from __future__ import annotations
 
