@@ -14,6 +14,7 @@ import asyncio
 import base64
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import mcp_types as types
@@ -119,6 +120,25 @@ _CONTENT: dict[str, list[types.ContentBlock]] = {
     "json_schema_2020_12_tool": [_text("Done.")],
     "test_reconnection": [_text("Reconnected.")],
 }
+
+
+_PROMPTS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any]], types.ContentBlock]]] = {
+    "test_simple_prompt": ((), lambda _: _text("This is a simple prompt for testing.")),
+    "test_prompt_with_arguments": (
+        ("arg1", "arg2"),
+        lambda values: _text(f"Prompt with arguments: {values.get('arg1')}, {values.get('arg2')}"),
+    ),
+    "test_prompt_with_embedded_resource": (
+        ("resourceUri",),
+        lambda values: _resource(
+            values.get("resourceUri", _STATIC),
+            "text/plain",
+            "Embedded resource content for testing.",
+        ),
+    ),
+    "test_prompt_with_image": ((), lambda _: types.ImageContent(data=PIXEL, mime_type="image/png")),
+}
+"""Prompt → its arguments and what it shows."""
 
 
 class Everything:
@@ -285,12 +305,6 @@ class Everything:
         return types.EmptyResult()
 
     async def list_prompts(self, ctx: Context, params: object) -> types.ListPromptsResult:
-        arguments = {
-            "test_simple_prompt": (),
-            "test_prompt_with_arguments": ("arg1", "arg2"),
-            "test_prompt_with_embedded_resource": ("resourceUri",),
-            "test_prompt_with_image": (),
-        }
         return types.ListPromptsResult(
             prompts=[
                 types.Prompt(
@@ -298,27 +312,16 @@ class Everything:
                     description="A test.",
                     arguments=[types.PromptArgument(name=one, required=True) for one in wanted],
                 )
-                for name, wanted in arguments.items()
+                for name, (wanted, _) in _PROMPTS.items()
             ]
         )
 
     async def get_prompt(
         self, ctx: Context, params: types.GetPromptRequestParams
     ) -> types.GetPromptResult:
-        given = params.arguments or {}
-        blocks: list[types.ContentBlock]
-        if params.name == "test_simple_prompt":
-            blocks = [_text("This is a simple prompt for testing.")]
-        elif params.name == "test_prompt_with_arguments":
-            blocks = [_text(f"Prompt with arguments: {given.get('arg1')}, {given.get('arg2')}")]
-        elif params.name == "test_prompt_with_embedded_resource":
-            uri = str(given.get("resourceUri", _STATIC))
-            blocks = [_resource(uri, "text/plain", "Embedded resource content for testing.")]
-        elif params.name == "test_prompt_with_image":
-            blocks = [types.ImageContent(data=PIXEL, mime_type="image/png")]
-        else:
+        if params.name not in _PROMPTS:
             raise MCPError(types.INVALID_PARAMS, f"no prompt {params.name}")
-        said = [*blocks, _text("Please look at it.")]
+        said = [_PROMPTS[params.name][1](params.arguments or {}), _text("Please look at it.")]
         return types.GetPromptResult(
             messages=[types.PromptMessage(role="user", content=block) for block in said]
         )

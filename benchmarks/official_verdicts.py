@@ -22,7 +22,7 @@ from sopilot.handbook.requirements import NOTHING, Leaf, Name, Tree, leaves, sub
 from sopilot.values.json import agree, plain
 from sopilot_lab.sopbench.process import Simulator, Upstream
 from sopilot_lab.sopbench.reference import TaskReference
-from sopilot_lab.sopbench.source import read_tree
+from sopilot_lab.sopbench.source import read_tree, recorded_reference
 
 NOT_A_TOOL = frozenset({"exit_conversation", "n/a", "na", "none", "null"})
 NOT_FOUND = "Error: Tool "
@@ -41,14 +41,13 @@ class Run:
 
 
 def recorded_runs(upstream: Upstream, domain: str, skipped: Counter[str]) -> Iterator[Run]:
-    tasks = upstream.tasks(domain)
     folder = upstream.checkout.path / "output" / domain
     for path in sorted(folder.glob("*.json")):
         for number, entry in enumerate(json.loads(path.read_text("utf-8"))):
             if "evaluations" not in entry:
                 skipped["without a stored evaluation"] += 1
                 continue
-            reference = find_task(tasks, domain, entry["task"])
+            reference = recorded_reference(domain, entry["task"], upstream)
             if reference is None:
                 skipped["of a task that the data set does not have"] += 1
                 continue
@@ -58,14 +57,6 @@ def recorded_runs(upstream: Upstream, domain: str, skipped: Counter[str]) -> Ite
                     messages, outcome=success_first_outcome, ignored=NOT_A_TOOL
                 )
                 yield Run(path.name, number, reference, transcript, messages, stored)
-
-
-def find_task(tasks: Any, domain: str, task: Mapping[str, Any]) -> TaskReference | None:
-    keys = ("user_prompt", "constraints", "user_known", "constraint_parameters")
-    for index, known in enumerate(tasks.get(task["user_goal"], ())):
-        if all(known[key] == task[key] for key in keys):
-            return TaskReference(domain, task["user_goal"], index)
-    return None
 
 
 def enforced_checks(upstream: Upstream, domain: str) -> tuple[dict[str, Tree], dict[str, Tree]]:

@@ -28,7 +28,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -196,13 +195,8 @@ NOTHING, A_TWENTIETH = ("--from", "2027-06-01"), ("--from", "2026-12-13T18:00:00
 
 
 def audited(spec: str, *arguments: str) -> tuple[float, dict[str, Any]]:
-    command = [*SOPILOT, "audit", "--all", "--store", spec, "--json", *arguments]
-    begun = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True)
-    seconds = time.perf_counter() - begun
-    if done.returncode:
-        sys.exit(f"{' '.join(arguments)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
-    return seconds, json.loads(done.stdout)["batch"]
+    seconds, found = timed(1, spec, "audit", "--all", "--json", *arguments)
+    return seconds, found["batch"]
 
 
 def one_and_two(spec: str, *where: str) -> dict[str, Any]:

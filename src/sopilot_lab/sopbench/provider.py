@@ -11,12 +11,15 @@ from sopilot.runner.sources import Unit
 from sopilot.tasks.task import Task
 from sopilot_lab.sopbench import process
 from sopilot_lab.sopbench.programs import ProgramShelf
-from sopilot_lab.sopbench.reference import TaskReference
-from sopilot_lab.sopbench.source import load_tasks, task_actions, task_handbook, tool_list
+from sopilot_lab.sopbench.source import (
+    load_tasks,
+    recorded_reference,
+    task_actions,
+    task_handbook,
+    tool_list,
+)
 from sopilot_lab.sopbench.tasks import sopbench_task
 from sopilot_lab.sopbench.wording import own_text
-
-_IDENTIFYING = ("user_prompt", "constraints", "user_known", "constraint_parameters")
 
 
 class SopbenchProvider:
@@ -37,8 +40,5 @@ class SopbenchProvider:
         return sopbench_task(reference, tools=tools, language=language)
 
     def recorded_task(self, domain: str, task: Mapping[str, Any]) -> tuple[Handbook, str] | None:
-        goal = str(task.get("user_goal"))
-        for index, known in enumerate(process.shared_upstream().tasks(domain).get(goal, ())):
-            if all(known[key] == task.get(key) for key in _IDENTIFYING):
-                return task_handbook(TaskReference(domain, goal, index)), goal
-        return None
+        reference = recorded_reference(domain, task, process.shared_upstream())
+        return None if reference is None else (task_handbook(reference), reference.goal)

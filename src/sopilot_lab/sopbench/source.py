@@ -147,6 +147,18 @@ def load_task(reference: TaskReference, *, upstream: Upstream | None = None) -> 
     )
 
 
+def recorded_reference(
+    domain: str, task: Mapping[str, Any], upstream: Upstream
+) -> TaskReference | None:
+    """The task of the data set that a recording is of."""
+    goal = str(task.get("user_goal"))
+    keys = ("user_prompt", "constraints", "user_known", "constraint_parameters")
+    for index, known in enumerate(upstream.tasks(domain).get(goal, ())):
+        if all(known[key] == task.get(key) for key in keys):
+            return TaskReference(domain, goal, index)
+    return None
+
+
 def task_handbook(reference: TaskReference, *, upstream: Upstream | None = None) -> Handbook:
     """One procedure, the task's goal: ``requires`` is the expanded tree, ``worded`` the one
     that the official text shows. The goal action itself requires the same tree."""
