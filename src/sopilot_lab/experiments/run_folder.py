@@ -435,8 +435,8 @@ def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
         for folder in folders:
             for task, record in folder.records().items():
                 file = folder.trace_file(task)
-                kept = file if file.exists() else None
-                results.append(RecordedRun(record, folder.configuration, kept))
+                trace = file if file.exists() else None
+                results.append(RecordedRun(record, folder.configuration, trace))
     return results
 
 

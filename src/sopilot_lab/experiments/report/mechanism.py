@@ -120,7 +120,7 @@ class _Panel:
 def _panels(mechanism: Mechanism, deltas: DeltaR2) -> Iterator[_Panel]:
     yield _Panel(
         "probe",
-        [(model, *found) for model, found in mechanism.probes.items()],
+        [(model, *score) for model, score in mechanism.probes.items()],
         "no probe: give `sopilot qualify --json` of a model with --mechanism",
         "(a) Probe",
         (0.0, 1.0, 1.0),
