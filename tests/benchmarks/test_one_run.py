@@ -25,12 +25,8 @@ sys.addaudithook(hook)
 from sopilot.cli.main import main
 sys.setprofile(profile)
 threading.setprofile(profile)
-try:
-    main(["run", *sys.argv[2:]])
-except SystemExit as ended:
-    code = ended.code
-finally:
-    sys.setprofile(None)
+code = main(["run", *sys.argv[2:]])
+sys.setprofile(None)
 audits = calls["audit_trace"] + calls["audit_untracked"]
 figures = [code, len(opened), max(opened.values()), calls["read_handbook"], audits,
            calls["read_events"]]
