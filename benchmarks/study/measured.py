@@ -16,7 +16,7 @@ from sopilot.agent.budgets import DEEP_BUDGETS, Budgets
 from sopilot.compiler.factoring import LEAF_BUDGET
 from sopilot.program.model import Program
 from sopilot.views.frame import render_function
-from sopilot.views.step_tool import step_schema
+from sopilot.views.step_tool import step_tool
 from sopilot_lab.sopbench.defects import replay_goals
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
@@ -123,7 +123,7 @@ def _design() -> Iterator[Claim]:
                 lambda: f"{DRAWS}, {SEED}")  # fmt: skip
     yield claim(
         "sec:runtime", "operations of the bookkeeping tool", "7",
-        lambda: str(len(step_schema(paper=True)["properties"]["operation"]["enum"])),
+        lambda: str(len(step_tool(paper=True).parameters["properties"]["operation"]["enum"])),
     )  # fmt: skip
     yield claim("app:engineering", "leaf budget of a frame", "7", lambda: str(LEAF_BUDGET))
     yield claim("app:industrial", "functions and labelled steps; ours is `examples/quotation`, "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import string
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -55,20 +54,15 @@ HOSTILE = [
 ]
 
 
-@dataclass(frozen=True)
-class Given:
-    holds: bool | None
-    evidence: tuple[int, ...]
-    value: object = None
-    unmet: tuple[str, ...] = ()
-
-
 def test_a_frame_in_the_middle_of_a_run() -> None:
     frame = render_frame(
         PROGRAM,
         "redirect",
         "check_plausible",
-        {"owns": Given(True, (12,)), "delivered": Given(False, (12, 15, 17, 18, 20, 21), "late")},
+        {
+            "owns": Bound(True, (12,), 1, "owns"),
+            "delivered": Bound(False, (12, 15, 17, 18, 20, 21), 2, "delivered", "late"),
+        },
         {"customer": "ann", "parcel": 7, "mood": "not the function's business"},
     )
     tail = frame.splitlines()
@@ -135,7 +129,9 @@ def _worst(program: Program, value: object, language: str) -> int:
     for function in program.functions.values():
         evidence = tuple(range(10**12, 10**12 + 50))
         blamed = (max(program.functions, key=len),) * 9
-        results = {slot: Given(None, evidence, value, blamed) for slot in shown_slots(function)}
+        results = {
+            slot: Bound(None, evidence, 1, slot, value, blamed) for slot in shown_slots(function)
+        }
         for step, known, failed, alone, tool in itertools.product(
             function.steps,
             (dict.fromkeys(shown_names(function), value), {}),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Final
 
 from sopilot.machine.state import Configuration
@@ -33,8 +32,7 @@ from sopilot.views.step_tool import (
     beyond_paper,
     parse_steps,
     short_step_tool,
-    step_description,
-    step_schema,
+    step_tool,
 )
 from sopilot.views.view import View
 
@@ -116,12 +114,6 @@ def _wanted(schema: Mapping[str, JSON]) -> str:
 
 
 END_SESSION: Final = "end_session"
-
-
-@cache
-def step_tool(language: str = "en", *, paper: bool = False) -> ToolSchema:
-    described = step_description(language, paper=paper)
-    return ToolSchema(TOOL_NAME, described, step_schema(language, paper=paper))
 
 
 def end_tool(language: str = "en") -> ToolSchema:

@@ -295,7 +295,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "remark": (" — {says}", "——{says}"),
     "and": (" and ", " 且 "),
     "or": (" or ", " 或 "),
-    "not": ("not {slot}", "非 {slot}"),
+    "holds": ("{slot}", "{slot}"),
+    "holds_not": ("not {slot}", "非 {slot}"),
     "unknown": ("?{name}", "?{name}"),
     # --- the moving part of a frame ---
     "results": ("Results: {items}", "结果：{items}"),
@@ -565,7 +566,6 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "所有检查均已通过：调用工具 {call}。",
     ),
     "prose_with": ("{action} with {values}", "{action}（{values}）"),
-    "prose_without": ("{action}", "{action}"),
     "prose_each": (
         ", once for each {element} in {where}",
         "，对 {where} 中的每个 {element} 各一次",
@@ -581,7 +581,6 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "Ask the user for {names}, unless the dialog has it.",
         "向用户询问 {names}（对话中已有则不必）。",
     ),
-    "prose_do": ("{says}", "{says}"),
     "prose_do_with": (" You may use {names} for it.", "可使用 {names}。"),
     "prose_emit": ("Hand over “{name}”.", "交付“{name}”。"),
     "prose_judge_you": (

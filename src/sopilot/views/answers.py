@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -12,10 +15,10 @@ from sopilot.machine.proof.agenda import Plan
 from sopilot.messages.catalogue import sentence, worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
 from sopilot.protocols import ToolResult
-from sopilot.values.json import canonical, plain
-from sopilot.values.text import visible
+from sopilot.values.json import JSON, Fields, canonical, plain
+from sopilot.values.text import quote_value, visible
 from sopilot.views.refusals import Refusal
-from sopilot.views.step_tool import answer_text
+from sopilot.views.step_tool import did
 
 TELL_THE_PLACE: Final = frozenset(
     {"wrong-step", "wrong-function", "not-accepting", "wrong-artifact"}
@@ -34,28 +37,96 @@ class Answers(StrEnum):
     BLIND = "blind"
 
 
+MOST_SHAPES: Final = 8
+"""Moves that fit, in an answer."""
+
+
 def step_answer(
-    outcome: Outcome, answers: Answers, language: str = "en", tool: StepTool = LONG_TOOL
+    outcome: Outcome,
+    answers: Answers = Answers.WHOLE,
+    language: str = "en",
+    tool: StepTool = LONG_TOOL,
 ) -> str:
-    if answers is not Answers.BLIND:
-        return answer_text(outcome, language, terse=answers is Answers.SHORT, tool=tool)
-    if outcome.accepted:
-        done = answer_text(outcome, language, terse=True, tool=tool)
-        return "\n".join([done, *passed(outcome, language)])
+    """What the model reads back: what was done, where the cursor is, what fits next."""
     table = words(language)
-    message = outcome.answer
-    placed = message["code"] in TELL_THE_PLACE
-    problem = table["not_here"] if placed else worded(message["problem"], language).rstrip(".")
-    return table["nothing_done"].format(problem=problem)
-
-
-def passed(outcome: Outcome, language: str = "en") -> list[str]:
-    """The checks that the machine took as passed behind the step, and why."""
-    reply = words(language)["passed"]
-    return [
-        reply.format(label=row["label"], ground=worded(row["ground"], language))
-        for row in outcome.answer.get("passed", ())
+    answer = outcome.answer
+    passed = [
+        table["passed"].format(label=row["label"], ground=worded(row["ground"], language))
+        for row in answer.get("passed", ())
     ]
+    if outcome.accepted:
+        done = did(answer["did"], tool) if answer["did"] else table["nothing_to_do"]
+        first = table["done"].format(did=done)
+        if answers is not Answers.WHOLE:
+            return "\n".join([first, *passed] if answers is Answers.BLIND else [first])
+    else:
+        problem = answer["problem"]
+        if tool.short:
+            problem = re.sub(r"`(\w+)`", lambda named: f"`{did(named[1], tool)}`", problem)
+        text = worded(problem, language).rstrip(".")
+        if answers is Answers.BLIND:
+            text = table["not_here"] if answer["code"] in TELL_THE_PLACE else text
+            return table["nothing_done"].format(problem=text)
+        first = table["nothing_done"].format(problem=text)
+    lines = [first, *passed]
+    if answer.get("resumed"):
+        lines.append(table["back_in"].format(goal=answer["goal"]))
+    if answer["process"] is None:
+        lines.append(table["no_process"])
+    else:
+        lines.append(table["now_at"].format(place=answer["frame"]))
+    fitting = answer["fits"]
+    if {"ask_user", "domain_call"} <= {shape["operation"] for shape in fitting}:
+        # What is asked for is given with the call: going on without it would look like a way by.
+        fitting = [shape for shape in fitting if shape["operation"] != "select_branch"]
+    shapes = list(dict.fromkeys(_shape(shape, table, short=tool.short) for shape in fitting))
+    shown = shapes if len(shapes) <= MOST_SHAPES else [*shapes[:MOST_SHAPES], "…"]
+    lines.append(table["fits"].format(shapes=table["separator"].join(shown)))
+    return "\n".join(lines)
+
+
+def _shape(shape: Fields, table: Mapping[str, str], *, short: bool) -> str:
+    """A move that fits; ``short``: an operation by the fields that stand for it."""
+    operation = shape["operation"]
+    missing = shape.get("missing", [])
+    holds = shape.get("holds")
+    match operation:
+        case "ask_user":
+            return table["fits_ask"].format(names=", ".join(shape["wants"]))
+        case "domain_call":
+            call = f"{shape['action']}{_values(shape.get('arguments', {}))}"
+            text = table["fits_tool"].format(call=call)
+        case "start" if short:
+            return f"`start`: {json.dumps(shape['goal'])}"
+        case "start":
+            call = f"{shape['goal']}({', '.join(shape['arguments'])})"
+            return table["fits_start"].format(call=call)
+        case "call" if short and missing:
+            return f"`amend`: {{{', '.join(f'{json.dumps(name)}: …' for name in missing)}}}"
+        case "call" if short:
+            return f"`call`: {json.dumps(shape['function'])}"
+        case "call":
+            text = table["fits_call"].format(call=shape["function"] + _values(shape["arguments"]))
+        case "return" if short:
+            sides = ("true", "false") if holds is None else (str(holds).lower(),)
+            return table["or"].join(f'`{side}`: "1"' for side in sides)
+        case "return":
+            return "return holds=" + ("true|false" if holds is None else str(holds).lower())
+        case "select_branch" if short:
+            return f"`option`: {json.dumps(shape['option'])}"
+        case "emit_artifact" if short:
+            return f"`name`: {json.dumps(shape['name'])}, `content`"
+        case _ if short:
+            return f"`{operation}`: true"
+        case _:
+            fields = (str(shape[key]) for key in ("option", "name") if key in shape)
+            text = " ".join([operation, *fields])
+    return text + (table["fits_find"].format(names=", ".join(missing)) if missing else "")
+
+
+def _values(values: Mapping[str, JSON]) -> str:
+    written = (f"{name}={quote_value(value, 40)}" for name, value in values.items())
+    return f"({', '.join(written)})"
 
 
 NOT_MADE = ToolResult(False, {"error": "the call was not made: the store had failed"})

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.requirements import Path
 from sopilot.machine.moves import is_true
+from sopilot.machine.state import Bound
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import (
     MISSING_RECIPE,
@@ -201,8 +202,8 @@ def _body(
         if names := supplied(step.arguments):
             made = [name for name in names if name in computed]
             names = [name for name in names if name not in made]
-            note = "" if step.says or not names else table["supplied"].format(names=_names(names))
-            note += table["computed"].format(names=_names(made)) if made else ""
+            note = "" if step.says or not names else table["supplied"].format(names=_ticked(names))
+            note += table["computed"].format(names=_ticked(made)) if made else ""
         call = act_text(step, table)
         return table[key].format(call=call) + _goto("goto", step.next, table) + note
     if isinstance(step, Branch):
@@ -215,7 +216,7 @@ def _body(
     if isinstance(step, Choose):
         return table["choose"].format(says=in_language(step.says, language))
     if isinstance(step, Ask):
-        return table["ask"].format(names=_names(step.wants)) + _goto("goto", step.next, table)
+        return table["ask"].format(names=_ticked(step.wants)) + _goto("goto", step.next, table)
     if isinstance(step, Do):
         uses = table["do_with"].format(names=", ".join(step.uses)) if step.uses else ""
         says = in_language(step.says, language)
@@ -223,10 +224,6 @@ def _body(
     if isinstance(step, Emit):
         return table["emit"].format(name=step.artifact) + _goto("goto", step.next, table)
     return table["complete"] if isinstance(step, CompleteStep) else table["fail"]
-
-
-def _names(names: list[str] | tuple[str, ...]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _last_act(function: Function) -> Act | None:
@@ -247,24 +244,6 @@ _CURSOR, _NO_CURSOR = "> ", "  "
 _LARGEST_SEQ = 999_999_999
 
 
-class FrameResult(Protocol):
-    """A bound result: what a frame shows of ``{holds, evidence}``."""
-
-    @property
-    def holds(self) -> bool | None: ...
-
-    @property
-    def evidence(self) -> tuple[int, ...]: ...
-
-    @property
-    def value(self) -> object: ...
-
-    @property
-    def unmet(self) -> tuple[str, ...]:
-        """Of a group that did not come out as wanted: the checks that are to blame."""
-        ...
-
-
 def render_function(function: Function, program: Program, language: str = "en") -> str:
     """The text of a function that does not depend on a run."""
     return rendered_function(function, program, language).text
@@ -274,7 +253,7 @@ def render_frame(
     program: Program,
     function: str,
     cursor: str,
-    results: Mapping[str, FrameResult],
+    results: Mapping[str, Bound],
     known: Mapping[str, object],
     language: str = "en",
     *,
@@ -341,7 +320,7 @@ def _needed_later(
     return [name for name in function.parameters if name not in {*besides, *results}]
 
 
-def _outcome(step: Step, results: Mapping[str, FrameResult]) -> str:
+def _outcome(step: Step, results: Mapping[str, Bound]) -> str:
     """What a group returns by its results."""
     if not isinstance(step, ReturnStep) or step.holds is None:
         return ""
@@ -349,7 +328,7 @@ def _outcome(step: Step, results: Mapping[str, FrameResult]) -> str:
 
 
 def told_on_failing(
-    function: Function, program: Program, results: Mapping[str, FrameResult], language: str
+    function: Function, program: Program, results: Mapping[str, Bound], language: str
 ) -> str:
     """All that the user may hear of why the function fails, by the checks that came out
     otherwise than it wants them; empty where nothing is kept from the user."""
@@ -357,7 +336,7 @@ def told_on_failing(
 
 
 def remedies(
-    function: Function, program: Program, results: Mapping[str, FrameResult], language: str
+    function: Function, program: Program, results: Mapping[str, Bound], language: str
 ) -> str:
     """What the user could do about the checks for which the function fails."""
     functions = program.functions
@@ -370,7 +349,7 @@ def remedies(
     return _cut(" ".join(dict.fromkeys(replies)), REMEDY_BUDGET)
 
 
-def blamed(function: Function, results: Mapping[str, FrameResult]) -> list[str]:
+def blamed(function: Function, results: Mapping[str, Bound]) -> list[str]:
     """The checks that came out otherwise than the function wants them."""
     return [
         name
@@ -442,7 +421,7 @@ def shown_names(function: Function) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _result(slot: str, result: FrameResult, table: Mapping[str, str]) -> str:
+def _result(slot: str, result: Bound, table: Mapping[str, str]) -> str:
     word = table["undecided"] if result.holds is None else "true" if result.holds else "false"
     text = f"{slot} = {word}"
     if result.unmet:
@@ -510,20 +489,26 @@ def _now(
     by_machine: ByMachine,
     tool: StepTool,
 ) -> str:
+    def say(key: str) -> str:
+        return spelled(table, key, tool).format(tool=tool.name)
+
     key, fields = _what_now(step, function, todo, by_machine)
-    replies = {"tool": tool.name, "seqs": todo.failed, "says": todo.message, "why": todo.blocked}
-    replies["holds"] = todo.holds
-    replies["next"] = spelled(table, "way_next", tool).format(tool=tool.name)
     called = function.is_fact or any(isinstance(item, Act) for item in function.steps)
-    verdict = spelled(table, "verdict" if called else "verdict_values", tool)
-    replies["verdict"] = verdict.format(tool=tool.name)
-    way = "way_gate" if function.kind is Kind.GATE else "way_fail"
-    replies["way"] = spelled(table, way, tool).format(tool=tool.name)
-    replies["undecided"] = spelled(
-        table, "or_undecided" if tool.undecided else "or_fail", tool
-    ).format(tool=tool.name)
-    replies["amend"] = spelled(table, "or_amend", tool) if tool.amend else ""
-    text = spelled(table, key, tool).format(**{**replies, **fields})
+    text = spelled(table, key, tool).format(
+        **{
+            "tool": tool.name,
+            "seqs": todo.failed,
+            "says": todo.message,
+            "why": todo.blocked,
+            "holds": todo.holds,
+            "next": say("way_next"),
+            "verdict": say("verdict" if called else "verdict_values"),
+            "way": say("way_gate" if function.kind is Kind.GATE else "way_fail"),
+            "undecided": say("or_undecided" if tool.undecided else "or_fail"),
+            "amend": say("or_amend") if tool.amend else "",
+            **fields,
+        }
+    )
     if key == "now_fail" and todo.remedies:
         text += table["remedy"].format(says=todo.remedies)
     return table["now"].format(todo=text)
@@ -571,17 +556,11 @@ def _what_now(
         return "now_fail_told" if todo.message else "now_fail", {}
     if isinstance(step, Branch):
         return "now_branch", {"then": step.then, "otherwise": step.otherwise}
-    return _NOW[type(step)], {}
+    return "now_do" if isinstance(step, Do) else "now_complete", {}
 
 
 def _ticked(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-_NOW: dict[type, str] = {
-    Do: "now_do",
-    CompleteStep: "now_complete",
-}
 
 
 def _bound(function: Function, program: Program, language: str) -> int:

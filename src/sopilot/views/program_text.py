@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Final
 
 from sopilot.handbook.grammar import in_language
@@ -30,12 +31,9 @@ from sopilot.program.model import (
     Condition,
     Do,
     Emit,
-    Every,
     Function,
-    Holds,
     Kind,
     Literal,
-    Option,
     Program,
     ReturnStep,
     Step,
@@ -58,6 +56,7 @@ from sopilot.views.official import (
 from sopilot.views.quoting import Rendered, Writer, below
 from sopilot.views.sentences import (
     check_saying,
+    condition_text,
     is_demand,
     purpose,
 )
@@ -218,23 +217,19 @@ class _Prose:
                 otherwise=number[step.otherwise],
             )
         if isinstance(step, Choose):
-            options = "".join(
-                self._say(
-                    "prose_option",
-                    name=option.name,
-                    says=self._option_says(option),
-                    number=number[option.target],
-                )
-                for option in step.options
-            )
-            says = in_language(step.says, self._language)
-            return self._say("prose_choose", says=says) + options
+            text = self._say("prose_choose", says=in_language(step.says, self._language))
+            for option in step.options:
+                says = in_language(option.says, self._language)
+                says = self._say("prose_option_says", says=says) if says else ""
+                target = number[option.target]
+                text += self._say("prose_option", name=option.name, says=says, number=target)
+            return text
         if isinstance(step, Ask):
             names = ", ".join(f"`{name}`" for name in step.wants)
             return self._say("prose_ask", names=names)
         if isinstance(step, Do):
             uses = self._say("prose_do_with", names=", ".join(step.uses)) if step.uses else ""
-            return self._say("prose_do", says=in_language(step.says, self._language)) + uses
+            return in_language(step.says, self._language) + uses
         if isinstance(step, Emit):
             return self._say("prose_emit", name=step.artifact)
         if isinstance(step, ReturnStep):
@@ -247,33 +242,8 @@ class _Prose:
             return self._say("prose_return_value", when=self._condition(step.holds))
         return self._table["prose_complete" if isinstance(step, CompleteStep) else "prose_fail"]
 
-    def _option_says(self, option: Option) -> str:
-        says = in_language(option.says, self._language)
-        return self._say("prose_option_says", says=says) if says else ""
-
     def _condition(self, condition: Condition) -> str:
-        if isinstance(condition, Holds):
-            key = "prose_holds" if condition.wanted else "prose_holds_not"
-            return self._say(key, slot=condition.slot)
-        if isinstance(condition, Always):
-            return "true" if condition.value else "false"
-        parts = [self._condition(part) for part in condition.conditions]
-        is_every = isinstance(condition, Every)
-        if not parts:
-            return "true" if is_every else "false"
-        if len(parts) == 1:
-            return parts[0]
-        wrapped = [
-            text if isinstance(part, Holds | Always) else f"({text})"
-            for text, part in zip(parts, condition.conditions, strict=True)
-        ]
-        return self._table["and" if is_every else "or"].join(wrapped)
-
-    def _call(self, action: str, arguments: CallArguments) -> str:
-        values = self._values(arguments)
-        if not values:
-            return self._say("prose_without", action=action)
-        return self._say("prose_with", action=action, values=values)
+        return condition_text(condition, self._table, "prose_")
 
     def _values(self, arguments: CallArguments, *, shortened: bool = False) -> str:
         """Shortened: only what is not passed on under its own name."""
@@ -288,7 +258,8 @@ class _Prose:
         return self._table["prose_values_and"].join(parts)
 
     def _act(self, act: Act) -> str:
-        text = self._call(act.action, act.arguments)
+        values = self._values(act.arguments)
+        text = self._say("prose_with", action=act.action, values=values) if values else act.action
         if act.each is not None:
             text += self._say("prose_each", element=act.element, where=act.each)
         return text + (self._say("prose_named", name=act.name) if act.name else "")
@@ -381,21 +352,11 @@ def compare(
     """``expected`` are (owner, sentence) in order; what the text really says is taken from
     the text, never from what its author meant to quote."""
     results = [(quote.owner, rendered.text[quote.start : quote.end]) for quote in rendered.quotes]
-    mismatches = [
-        Mismatch(rendering, position, wanted[1], got[1])
-        for position, (wanted, got) in enumerate(zip(expected, results, strict=False))
-        if wanted[0] != got[0] or wanted[1].encode() != got[1].encode()
+    return [
+        Mismatch(rendering, position, wanted and wanted[1], result and result[1])
+        for position, (wanted, result) in enumerate(zip_longest(expected, results))
+        if wanted != result
     ]
-    common = min(len(expected), len(results))
-    mismatches += [
-        Mismatch(rendering, common + extra, wanted[1], None)
-        for extra, wanted in enumerate(expected[common:])
-    ]
-    mismatches += [
-        Mismatch(rendering, common + extra, None, got[1])
-        for extra, got in enumerate(results[common:])
-    ]
-    return mismatches
 
 
 Rendering = Callable[[Handbook, Procedure, Program, str], str]

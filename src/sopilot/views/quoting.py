@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Final, NamedTuple
 
 
@@ -18,34 +17,12 @@ class Quote(NamedTuple):
     owner: str
 
 
-_Placed = tuple[int, int, str, str]
-"""A quotation before anybody asks for it: most texts are only read."""
-
-
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """``own`` quotations, and ``parts`` that stand in it with theirs, each at its ``places``."""
+    """``quotes`` by their place."""
 
     text: str
-    own: tuple[_Placed, ...] = ()
-    parts: tuple[Rendered, ...] = ()
-    places: tuple[int, ...] = ()
-
-    @property
-    def quotes(self) -> tuple[Quote, ...]:
-        """By place."""
-        results = [Quote(*item) for item in self.own]
-        for start, part in zip(self.places, self.parts, strict=True):
-            for first, last, sentence, owner in part.quotes:
-                results.append(Quote(start + first, start + last, sentence, owner))
-        return tuple(sorted(results) if self.parts else results)
-
-
-def below(head: str, parts: Sequence[Rendered]) -> Rendered:
-    """The parts below a head, each behind an empty line."""
-    texts = [head, *[part.text for part in parts]]
-    places = [end + number for number, end in enumerate(accumulate(map(len, texts)), 1)]
-    return Rendered("\n".join(texts), (), tuple(parts), tuple(places[:-1]))
+    quotes: tuple[Quote, ...] = ()
 
 
 class Writer:
@@ -55,7 +32,7 @@ class Writer:
 
     def __init__(self) -> None:
         self._parts: list[str] = []
-        self._quotes: list[_Placed] = []
+        self._quotes: list[Quote] = []
         self._length = 0
 
     def __len__(self) -> int:
@@ -71,10 +48,24 @@ class Writer:
     def quote(self, sentence: str, owner: str) -> None:
         start = self._length
         self.write(sentence)
-        self._quotes.append((start, self._length, sentence, owner))
+        self._quotes.append(Quote(start, self._length, sentence, owner))
 
     def finish(self) -> Rendered:
         return Rendered("".join(self._parts), tuple(self._quotes))
+
+
+def below(head: str, parts: Sequence[Rendered]) -> Rendered:
+    """The parts below a head, each behind an empty line."""
+    text = head
+    quotes: list[Quote] = []
+    for part in parts:
+        start = len(text) + 1
+        text += f"\n{part.text}"
+        quotes += [
+            quote._replace(start=start + quote.start, end=start + quote.end)
+            for quote in part.quotes
+        ]
+    return Rendered(text, tuple(quotes))
 
 
 _DEEPEST: Final = 3

@@ -138,20 +138,23 @@ def _join(kind: type[_Joined], *conditions: Condition) -> Condition:
     return next(iter(flat)) if len(flat) == 1 else kind(tuple(flat))
 
 
-def condition_text(condition: Condition, table: Mapping[str, str]) -> str:
+def condition_text(condition: Condition, table: Mapping[str, str], prefix: str = "") -> str:
+    """``prefix`` is the one of the keys for a slot that is wanted true, or not."""
     if isinstance(condition, Holds):
-        return condition.slot if condition.wanted else table["not"].format(slot=condition.slot)
+        key = "holds" if condition.wanted else "holds_not"
+        return table[f"{prefix}{key}"].format(slot=condition.slot)
     if isinstance(condition, Always):
         return "true" if condition.value else "false"
     is_every = isinstance(condition, Every)
     if not condition.conditions:
         return "true" if is_every else "false"
-    parts = [
-        text if isinstance(part, _SIMPLE) or len(condition.conditions) == 1 else f"({text})"
-        for part in condition.conditions
-        for text in [condition_text(part, table)]
-    ]
-    return table["and" if is_every else "or"].join(parts)
+    texts = [condition_text(part, table, prefix) for part in condition.conditions]
+    if len(texts) == 1:
+        return texts[0]
+    return table["and" if is_every else "or"].join(
+        text if isinstance(part, _SIMPLE) else f"({text})"
+        for part, text in zip(condition.conditions, texts, strict=True)
+    )
 
 
 TRUE_MEANS, FALSE_MEANS = "true_means", "false_means"

@@ -9,32 +9,78 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import fields as fields_of
+from functools import cache
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sopilot.machine.machine import Outcome
-from sopilot.messages.catalogue import sentence, worded
-from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
+from sopilot.messages.catalogue import sentence
+from sopilot.messages.scaffold import StepTool, words
 from sopilot.program.model import Act, Ask, Choose, Do, Emit, Program
 from sopilot.protocols import ToolSchema
 from sopilot.trace.events import (
     TOOL_OPERATIONS,
     Amend,
-    Call,
-    Complete,
-    EmitArtifact,
-    Fail,
     Return,
-    SelectBranch,
-    Start,
     ToolOperation,
 )
-from sopilot.values.json import JSON, Fields, plain_mapping, without_references
+from sopilot.values.json import JSON, plain_mapping, without_references
 from sopilot.values.text import quote_value
+
+TOOL_NAME: Final = "pg_program_step"
+SHORT_NAME: Final = "step"
+STEP_NAMES: Final = frozenset({TOOL_NAME, SHORT_NAME})
+"""The tool by its own name, and by the one that costs a model least to write."""
 
 _TEXT: Final[Mapping[str, JSON]] = {"type": "string"}
 _YES: Final[Mapping[str, JSON]] = {"type": "boolean"}
 _VALUES: Final[Mapping[str, JSON]] = {"type": "object"}
+_FIELDS: Final[Mapping[str, Mapping[str, JSON]]] = {
+    "goal": _TEXT,
+    "function": _TEXT,
+    "arguments": _VALUES,
+    "holds": _YES,
+    "undecided": _YES,
+    "evidence": {"type": "array", "items": _TEXT},
+    "value": _TEXT,
+    "option": _TEXT,
+    "name": _TEXT,
+    "content": _TEXT,
+    "summary": _TEXT,
+    "reason": _TEXT,
+}
+_SHORT_FIELDS: Final[Mapping[str, Mapping[str, JSON]]] = {
+    "start": _TEXT,
+    "arguments": _VALUES,
+    "amend": _VALUES,
+    "true": _TEXT,
+    "false": _TEXT,
+    "undecided": _TEXT,
+}
+
+
+@cache
+def step_tool(language: str = "en", *, paper: bool = False) -> ToolSchema:
+    """The tool with the operations by name. ``paper``: the seven operations and two verdicts of
+    the paper's runtime."""
+    table = words(language)
+    operations = [item.kind for item in TOOL_OPERATIONS if not (paper and item is Amend)]
+    properties: dict[str, JSON] = {"operation": {**_TEXT, "enum": operations}}
+    for name, schema in _FIELDS.items():
+        if paper and name == "undecided":
+            continue
+        key = "field_arguments_paper" if paper and name == "arguments" else f"field_{name}"
+        properties[name] = {**schema, "description": table[key]}
+    return ToolSchema(
+        TOOL_NAME,
+        table["step_tool_paper" if paper else "step_tool"],
+        {
+            "type": "object",
+            "properties": properties,
+            "required": ["operation"],
+            "additionalProperties": False,
+        },
+    )
 
 
 def short_step_tool(
@@ -51,86 +97,26 @@ def short_step_tool(
         for step, behind in pairwise([*function.steps, None])
     )
     table = words(language)
-    properties = _always(table)
+    properties: dict[str, JSON] = {
+        field: {**schema, "description": table[f"short_{field}"]}
+        for field, schema in _SHORT_FIELDS.items()
+    }
+    properties |= {"complete": _YES, "fail": _YES}
     if not enters:
         properties["call"] = {**_TEXT, "description": table["field_function"]}
     if chooses or not enters:
-        properties["option"] = {"type": "string", "description": table["short_option"]}
+        properties["option"] = {**_TEXT, "description": table["short_option"]}
     if Emit in steps:
         properties |= {"name": _TEXT, "content": {**_TEXT, "description": table["short_content"]}}
     return ToolSchema(name, table["step_tool_short"], {"type": "object", "properties": properties})
 
 
-def _always(table: Mapping[str, str]) -> dict[str, JSON]:
-    return {
-        "start": {**_TEXT, "description": table["short_start"]},
-        "arguments": {**_VALUES, "description": table["short_arguments"]},
-        "amend": {**_VALUES, "description": table["short_amend"]},
-        "true": {**_TEXT, "description": table["short_true"]},
-        "false": {**_TEXT, "description": table["short_false"]},
-        "undecided": {**_TEXT, "description": table["short_undecided"]},
-        "complete": _YES,
-        "fail": _YES,
-    }
-
-
-TOOL_NAME: Final = "pg_program_step"
-SHORT_NAME: Final = "step"
-STEP_NAMES: Final = frozenset({TOOL_NAME, SHORT_NAME})
-"""The tool by its own name, and by the one that costs a model least to write."""
-
-
-def step_description(language: str = "en", *, paper: bool = False) -> str:
-    return words(language)["step_tool_paper" if paper else "step_tool"]
-
-
-def step_schema(language: str = "en", *, paper: bool = False) -> dict[str, Any]:
-    """The tool's fields; only their descriptions depend on the language. ``paper``: the seven
-    operations and two verdicts of the paper's runtime."""
-    table = words(language)
-    own = {"arguments": table["field_arguments_paper"]} if paper else {}
-    described: dict[str, dict[str, JSON]] = {
-        "goal": {"type": "string"},
-        "function": {"type": "string"},
-        "arguments": {"type": "object"},
-        "holds": {"type": "boolean"},
-        "undecided": {"type": "boolean"},
-        "evidence": {"type": "array", "items": {"type": "string"}},
-        "value": {"type": "string"},
-        "option": {"type": "string"},
-        "name": {"type": "string"},
-        "content": {"type": "string"},
-        "summary": {"type": "string"},
-        "reason": {"type": "string"},
-    }
-    return {
-        "type": "object",
-        "properties": {
-            "operation": {
-                "type": "string",
-                "enum": [item.kind for item in TOOL_OPERATIONS if not paper or item is not Amend],
-            },
-            **{
-                name: {**schema, "description": own.get(name, table[f"field_{name}"])}
-                for name, schema in described.items()
-                if not paper or name != "undecided"
-            },
-        },
-        "required": ["operation"],
-        "additionalProperties": False,
-    }
-
-
-_ALLOWED: dict[str, tuple[str, ...]] = {
-    "start": ("goal", "arguments"),
-    "amend": ("arguments",),
-    "call": ("function", "arguments"),
-    "return": ("holds", "undecided", "evidence", "value", "arguments"),
-    "select_branch": ("option",),
-    "emit_artifact": ("name", "content"),
-    "complete": ("summary",),
-    "fail": ("reason",),
+_OPERATIONS: Final = {item.kind: item for item in TOOL_OPERATIONS}
+_ALLOWED: Final = {
+    kind: [field.name for field in fields_of(item) if field.name in _FIELDS]
+    for kind, item in _OPERATIONS.items()
 }
+"""The fields of each operation; the tool has no others."""
 
 _SHORT: dict[str, tuple[str, ...]] = {
     "amend": ("amend",),
@@ -189,11 +175,11 @@ def parse_steps(arguments: object) -> tuple[StepMove, ...] | str:
     if "operation" in fields:
         spelled = [fields]
     else:
-        done = [name for name, keys in _SHORT.items() if any(map(fields.get, keys))]
-        if fields.get("holds") is False and "return" not in done:
-            done.append("return")
-            done.sort(key=list(_SHORT).index)
-        spelled = [_long(name, fields) for name in done]
+        spelled = [
+            _long(name, fields)
+            for name, keys in _SHORT.items()
+            if any(map(fields.get, keys)) or (name == "return" and fields.get("holds") is False)
+        ]
     moves: list[StepMove] = []
     for item in spelled:
         several = _several(item) if item.get("operation") == "return" else []
@@ -259,54 +245,34 @@ def parse_step(arguments: object) -> ToolOperation | str:
     if not isinstance(name, str) or name not in _ALLOWED:
         return sentence("unknown-operation", names=", ".join(_ALLOWED))
     try:
-        return _parse(name, {key: fields[key] for key in _ALLOWED[name] if key in fields})
+        verdict: dict[str, Any] = _verdict(fields) if name == "return" else {}
+        others = {key: _read(key, fields.get(key)) for key in _ALLOWED[name] if key not in verdict}
     except _Problem as problem:
         return sentence("in-operation", operation=name, problem=problem.args[0])
+    return _OPERATIONS[name](**verdict, **others)
 
 
-def _parse(name: str, fields: dict[str, JSON]) -> ToolOperation:
-    match name:
-        case "start":
-            return Start(_required(fields, "goal"), _object(fields))
-        case "amend":
-            return Amend(_object(fields))
-        case "call":
-            return Call(_text(fields, "function") or None, _object(fields))
-        case "return":
-            holds, undecided = _verdict(fields)
-            return Return(
-                holds,
-                _citations(fields.get("evidence")),
-                fields.get("value"),
-                _object(fields),
-                undecided,
-            )
-        case "select_branch":
-            return SelectBranch(_option(fields.get("option")))
-        case "emit_artifact":
-            return EmitArtifact(_required(fields, "name"), fields.get("content"))
-        case "complete":
-            return Complete(_text(fields, "summary"))
-        case _:
-            return Fail(_text(fields, "reason"))
-
-
-def _required(fields: Mapping[str, JSON], key: str) -> str:
-    text = _text(fields, key)
-    if not text:
-        raise _Problem(sentence("missing-key", name=key))
-    return text
-
-
-def _text(fields: Mapping[str, JSON], key: str) -> str:
-    value = fields.get(key, "")
-    if not isinstance(value, str):
+def _read(key: str, value: JSON) -> Any:
+    match key:
+        case "arguments":
+            return _object(value)
+        case "evidence":
+            return _citations(value)
+        case "option":
+            return _option(value)
+        case "value" | "content":
+            return value
+    text = "" if value is None else value
+    if not isinstance(text, str):
         raise _Problem(sentence("not-a-string", name=key))
-    return value
+    if not text and key in ("goal", "name"):
+        raise _Problem(sentence("missing-key", name=key))
+    return None if key == "function" and not text else text
 
 
-def _object(fields: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    value = fields.get("arguments", {})
+def _object(value: JSON) -> Mapping[str, JSON]:
+    if value is None:
+        return {}
     if isinstance(value, str):
         # Some models write the inner object as JSON text too.
         try:
@@ -318,15 +284,15 @@ def _object(fields: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return plain_mapping(value)
 
 
-def _verdict(fields: Mapping[str, JSON]) -> tuple[bool | None, bool]:
+def _verdict(fields: Mapping[str, JSON]) -> dict[str, bool | None]:
     """``holds`` and whether it is undecided; saying both is saying nothing."""
     holds = fields.get("holds")
     undecided = _truth(fields.get("undecided")) or False
     if isinstance(holds, str) and holds.lower() == "undecided":
-        return None, True
+        return {"holds": None, "undecided": True}
     if undecided and holds is not None:
         raise _Problem(sentence("holds-and-undecided"))
-    return _truth(holds), undecided
+    return {"holds": _truth(holds), "undecided": undecided}
 
 
 def _truth(value: JSON) -> bool | None:
@@ -378,97 +344,3 @@ _SHORT_WORDS: Final[Mapping[str, str]] = {
 def did(kind: str, tool: StepTool) -> str:
     """An operation by a name that the tool on offer has."""
     return _SHORT_WORDS.get(kind, kind) if tool.short else kind
-
-
-def answer_text(
-    outcome: Outcome, language: str = "en", *, terse: bool = False, tool: StepTool = LONG_TOOL
-) -> str:
-    """What the model reads back: what was done, where the cursor is, what fits next. ``terse``
-    where a slot shows the position anyway."""
-    table = words(language)
-    answer = outcome.answer
-    if outcome.accepted:
-        done = did(answer["did"], tool) if answer["did"] else table["nothing_to_do"]
-        first = table["done"].format(did=done)
-        if terse:
-            return first
-    else:
-        problem = answer["problem"]
-        if tool.short:
-            problem = re.sub(r"`(\w+)`", lambda named: f"`{did(named[1], tool)}`", problem)
-        problem = worded(problem, language)
-        first = table["nothing_done"].format(problem=problem.rstrip("."))
-    lines = [first]
-    lines.extend(
-        table["passed"].format(label=passed["label"], ground=worded(passed["ground"], language))
-        for passed in answer.get("passed", ())
-    )
-    if answer.get("resumed"):
-        lines.append(table["back_in"].format(goal=answer["goal"]))
-    if answer["process"] is None:
-        lines.append(table["no_process"])
-    else:
-        lines.append(table["now_at"].format(place=answer["frame"]))
-    fitting = answer["fits"]
-    if {"ask_user", "domain_call"} <= {shape["operation"] for shape in fitting}:
-        # What is asked for is given with the call: going on without it would look like a way by.
-        fitting = [shape for shape in fitting if shape["operation"] != "select_branch"]
-    shapes = list(dict.fromkeys(_shape(shape, table, tool) for shape in fitting))
-    shown = shapes if len(shapes) <= 8 else [*shapes[:8], "…"]
-    lines.append(table["fits"].format(shapes=table["separator"].join(shown)))
-    return "\n".join(lines)
-
-
-def _shape(shape: Fields, table: Mapping[str, str], tool: StepTool) -> str:
-    operation = shape["operation"]
-    missing = shape.get("missing", [])
-    if tool.short and operation not in ("domain_call", "ask_user"):
-        return _short_shape(shape, table)
-    if operation == "domain_call":
-        call = f"{shape['action']}{_values(shape.get('arguments', {}))}"
-        text = table["fits_tool"].format(call=call)
-    elif operation == "ask_user":
-        return table["fits_ask"].format(names=", ".join(shape["wants"]))
-    elif operation == "start":
-        call = f"{shape['goal']}({', '.join(shape['arguments'])})"
-        return table["fits_start"].format(call=call)
-    elif operation == "call":
-        call = f"{shape['function']}{_values(shape['arguments'])}"
-        text = table["fits_call"].format(call=call)
-    elif operation == "return":
-        holds = shape.get("holds")
-        return "return holds=" + ("true|false" if holds is None else str(holds).lower())
-    else:
-        text = " ".join(
-            [operation, *(str(shape[key]) for key in ("option", "name") if key in shape)]
-        )
-    return text + (table["fits_find"].format(names=", ".join(missing)) if missing else "")
-
-
-def _short_shape(shape: Fields, table: Mapping[str, str]) -> str:
-    """An operation by the fields that stand for it."""
-    match shape["operation"]:
-        case "start":
-            return f"`start`: {json.dumps(shape['goal'])}"
-        case "call" if shape.get("missing"):
-            return (
-                f"`amend`: {{{', '.join(f'{json.dumps(item)}: …' for item in shape['missing'])}}}"
-            )
-        case "call":
-            return f"`call`: {json.dumps(shape['function'])}"
-        case "return":
-            holds = shape.get("holds")
-            sides = ("true", "false") if holds is None else (str(holds).lower(),)
-            return table["or"].join(f'`{side}`: "1"' for side in sides)
-        case "select_branch":
-            return f"`option`: {json.dumps(shape['option'])}"
-        case "emit_artifact":
-            return f"`name`: {json.dumps(shape['name'])}, `content`"
-        case operation:
-            return f"`{operation}`: true"
-
-
-def _values(values: Mapping[str, JSON]) -> str:
-    return (
-        "(" + ", ".join(f"{name}={quote_value(value, 40)}" for name, value in values.items()) + ")"
-    )
