@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.agent.toolbox import argument_problem
@@ -56,3 +57,16 @@ def test_what_is_no_constraint_constrains_nothing(schema: Any) -> None:
 )
 def test_types_are_those_of_json_schema(kind: Any, value: Any, fits: bool) -> None:
     assert (problem({"type": kind}, value) == "") is fits
+
+
+@settings(deadline=None)
+@given(arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), JSONS))
+def test_argument_check_agrees_with_json_schema(arguments: dict[str, object]) -> None:
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}},
+        "required": ["a"],
+        "additionalProperties": False,
+    }
+    valid = jsonschema.Draft202012Validator(schema).is_valid(arguments)
+    assert (argument_problem(ToolSchema("t", "", schema), arguments) == "") == valid

@@ -120,20 +120,13 @@ SPOILED = [("bank", "transfer-rent-share"), ("bank", "wire-boat-yard"),
            ("clinic", "specialist-dermatology"), ("it", "replace-phone")]  # fmt: skip
 
 
-@pytest.mark.parametrize("view", ["flat", "pg"])
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_every_misbehaviour_leaves_a_finding(switch: str, view: str) -> None:
+def test_every_misbehaviour_leaves_a_finding(switch: str) -> None:
     misbehaviour = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
     for example, task in SPOILED:
-        run = played(example, task, view, misbehaviour=misbehaviour)
-        if view == "flat":
-            goal = load_example(example).task(task).goal
-            found = beside_approvals(example, audited(run, example, goal, list(run.session.events)))
-        else:
-            programs = run.session.programs.programs
-            found = list(
-                audit_trace(programs, run.session.events, session_id=run.session.id).findings
-            )
+        run = played(example, task, "flat", misbehaviour=misbehaviour)
+        goal = load_example(example).task(task).goal
+        found = beside_approvals(example, audited(run, example, goal, list(run.session.events)))
         assert found, (example, task, run.judgement.reasons)
 
 
@@ -143,6 +136,3 @@ def test_a_goal_held_back_by_its_guard_was_still_tried() -> None:
     programs = run.session.programs.programs
     found = audit_trace(programs, run.session.events, session_id=run.session.id)
     assert [one.code for one in found.findings].count("premature-goal") == 1
-
-
-# --- several goals in one session -----------------------------------------------------

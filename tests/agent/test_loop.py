@@ -16,9 +16,8 @@ from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.providers import ProviderError, Retries
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.result import Ending
-from sopilot.agent.toolbox import argument_problem
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import Model, ModelReply, ModelRequest, ToolSchema, Usage
+from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.judge import example_judge
@@ -311,21 +310,6 @@ json_values = st.recursive(
     ),
     max_leaves=4,
 )
-
-
-@settings(deadline=None)
-@given(arguments=st.dictionaries(st.sampled_from(["a", "b", "c"]), json_values))
-def test_argument_check_agrees_with_json_schema(arguments: dict[str, object]) -> None:
-    import jsonschema
-
-    schema = {
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": ["string", "null"]}},
-        "required": ["a"],
-        "additionalProperties": False,
-    }
-    valid = jsonschema.Draft202012Validator(schema).is_valid(arguments)
-    assert (argument_problem(ToolSchema("t", "", schema), arguments) == "") == valid
 
 
 @settings(deadline=None, max_examples=40)

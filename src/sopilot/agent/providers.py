@@ -41,8 +41,7 @@ class ProviderError(RunEnded):
 
 
 class InfrastructureFailure(RunEnded):
-    """The provider failed for good. ``attempts`` were made, whose answers cost ``usage``;
-    ``lasting`` if the same run would fail in the same way."""
+    """The provider failed for good. ``attempts`` were made, whose answers cost ``usage``."""
 
     def __init__(
         self,
@@ -50,13 +49,11 @@ class InfrastructureFailure(RunEnded):
         attempts: int,
         *,
         kind: str = "provider",
-        lasting: bool = False,
         usage: Usage | None = None,
     ) -> None:
         super().__init__(message)
         self.attempts = attempts
         self.kind = kind
-        self.lasting = lasting
         self.usage = usage or Usage()
 
 
@@ -117,7 +114,6 @@ async def complete_with_retries(
                 f"{model.name}: {problem}",
                 attempt,
                 kind=problem.kind,
-                lasting=not problem.retryable,
                 usage=seen.discarded,
             ) from problem
         if problem.kind != EMPTY:  # who answers has no need of a pause

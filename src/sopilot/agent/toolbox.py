@@ -194,10 +194,6 @@ Complete = Callable[[str, dict[str, JSON]], dict[str, JSON]]
 """A tool's name and arguments in, the arguments with what is known of them out."""
 
 
-def _as_it_is(name: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
-    return arguments
-
-
 Parsed = StepCall | DomainToolCall | EndCall | Malformed
 
 
@@ -257,12 +253,7 @@ class Toolbox:
             return (), call
         return moves, replace(call, arguments=json.dumps(arguments, ensure_ascii=False))
 
-    def parse(
-        self,
-        call: ToolCall,
-        configuration: Configuration | None = None,
-        complete: Complete = _as_it_is,
-    ) -> Parsed:
+    def parse(self, call: ToolCall, configuration: Configuration, complete: Complete) -> Parsed:
         """``configuration`` knows the values that a frame had to abbreviate, ``complete`` those
         that the program has for a call and that need not be written again."""
         schema = self._by_name.get(call.name)
@@ -283,8 +274,7 @@ class Toolbox:
             lacking = [beyond_paper(move.operation) for move in moves] if self._paper else []
             problem = next(filter(None, lacking), "")
             return Malformed(call.name, problem) if problem else StepCall(moves)
-        if configuration is not None:
-            arguments = complete(call.name, whole_values(configuration, arguments))
+        arguments = complete(call.name, whole_values(configuration, arguments))
         problem = argument_problem(schema, arguments)
         if problem:
             return Malformed(call.name, problem)

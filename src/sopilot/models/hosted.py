@@ -53,16 +53,13 @@ class HostedModel:
         library = _library()
         if self._client is None:
             self._client = self._connect(library)
-        sampling = wire_sampling(request)
-        if request.reply_tokens is not None:
-            sampling["max_tokens"] = request.reply_tokens
         try:
             completion = await self._client.acompletion(
                 self._model,
                 wire_messages(request.messages),
                 tools=wire_tools(request.tools) or None,
                 timeout=request.timeout_seconds,
-                **sampling,
+                **wire_sampling(request),
             )
             answer = completion.model_dump()
         except Exception as error:  # whatever a provider's library makes of an answer

@@ -26,26 +26,15 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 class HttpModel:
     """``url`` ends in ``/v1``. Never retries by itself: the loop owns the retries.
 
-    ``extra`` goes into every request body (``max_tokens``, ``seed``, …).
-    ``late_role`` is for servers whose chat template takes one system message only.
     Given ``served``, an answer of any other model is a failure of the endpoint.
     """
 
     def __init__(
-        self,
-        url: str,
-        model: str,
-        *,
-        key: str | None = None,
-        extra: Mapping[str, Any] | None = None,
-        late_role: str = "system",
-        served: str | None = None,
+        self, url: str, model: str, *, key: str | None = None, served: str | None = None
     ) -> None:
         self._url = url.rstrip("/") + "/chat/completions"
         self._model = model
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._extra = dict(extra or {})
-        self._late_role = late_role
         self._served = served
         self._limits = httpx2.Limits(max_connections=1_000)
         self._client: httpx2.AsyncClient | None = None
@@ -55,7 +44,7 @@ class HttpModel:
         return self._model
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        body = wire_request(request, self._model, late_role=self._late_role) | self._extra
+        body = wire_request(request, self._model)
         try:
             return await self._send(body, request.timeout_seconds)
         except httpx2.TimeoutException as error:

@@ -25,19 +25,12 @@ _IS_PATH: Final = re.compile(r"[/~.\\]|[A-Za-z]:[\\/]")
 _VERSION: Final = re.compile(r"[-@:](?:v?\d{3,}[\d.-]*|latest|preview|beta|free)$")
 
 
-def wire_messages(
-    messages: Sequence[Message], *, late_role: str = "system"
-) -> list[dict[str, Any]]:
-    """``late_role`` is the role of system messages that do not come first: some chat
-    templates accept only one at the beginning."""
-    return [
-        _message(message, message.role if index == 0 or message.role != "system" else late_role)
-        for index, message in enumerate(messages)
-    ]
+def wire_messages(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    return [_message(message) for message in messages]
 
 
-def _message(message: Message, role: str) -> dict[str, Any]:
-    wire: dict[str, Any] = {"role": role, "content": message.content}
+def _message(message: Message) -> dict[str, Any]:
+    wire: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         wire["content"] = message.content or None
         wire["tool_calls"] = [
@@ -67,14 +60,12 @@ def wire_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
     ]
 
 
-def wire_request(request: ModelRequest, model: str, *, late_role: str = "system") -> dict[str, Any]:
+def wire_request(request: ModelRequest, model: str) -> dict[str, Any]:
     body: dict[str, Any] = {
         "model": model,
-        "messages": wire_messages(request.messages, late_role=late_role),
+        "messages": wire_messages(request.messages),
         **wire_sampling(request),
     }
-    if request.reply_tokens is not None:
-        body["max_tokens"] = request.reply_tokens
     if request.tools:
         body["tools"] = wire_tools(request.tools)
     return body
@@ -82,8 +73,12 @@ def wire_request(request: ModelRequest, model: str, *, late_role: str = "system"
 
 def wire_sampling(request: ModelRequest) -> dict[str, Any]:
     """What is ``None`` is left to the provider."""
-    requests = {"temperature": request.temperature, "seed": request.seed}
-    return {name: value for name, value in requests.items() if value is not None}
+    values = {
+        "temperature": request.temperature,
+        "seed": request.seed,
+        "max_tokens": request.reply_tokens,
+    }
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def read_reply(body: object) -> ModelReply:

@@ -35,23 +35,19 @@ class Briefing:
     programs: Mapping[str, Program]
     language: str = "en"
     own_text: OwnText = field(default=no_own_text, repr=False, compare=False)
-    _rendered: dict[tuple[str, str], str] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
     _once: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _bounds: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def rendering(self, name: str, goal: str | None = None) -> str:
         """That rendering of one goal, or of every goal, one after the other."""
         if goal is None:
             return "\n\n".join(self.rendering(name, item) for item in self.programs)
-        text = self._rendered.get((name, goal))
+        return self.once((name, goal), lambda: self._render(name, goal))
+
+    def _render(self, name: str, goal: str) -> str:
+        text = self.own_text(name)
         if text is None:
-            text = self.own_text(name)
-            if text is None:
-                program = self.programs[goal]
-                text = render(name, self.handbook, goal, program, self.language).rstrip()
-            self._rendered[name, goal] = text
+            program = self.programs[goal]
+            text = render(name, self.handbook, goal, program, self.language).rstrip()
         return text
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
@@ -63,16 +59,11 @@ class Briefing:
 
     def largest_frame(self, goal: str) -> int:
         """The bound of the goal's frames, in characters."""
-        if goal not in self._bounds:
-            self._bounds[goal] = frame_bound(self.programs[goal], self.language)
-        return self._bounds[goal]
+        program = self.programs[goal]
+        return self.once(("bound", goal), lambda: frame_bound(program, self.language))
 
     def goal_actions(self) -> frozenset[str]:
-        return self.once("goal actions", self._goal_actions)
-
-    def _goal_actions(self) -> frozenset[str]:
-        procedures = self.handbook.procedures
-        return frozenset(procedures[goal].action for goal in self.programs)
+        return frozenset(self.handbook.procedures[goal].action for goal in self.programs)
 
     def user_tools(self) -> tuple[ToolSchema, ...]:
         """The tools of the programs that ask the user."""
@@ -119,14 +110,23 @@ def _with_guarded_goals(program: Program, facts: Mapping[str, ActionFacts]) -> P
     )
 
 
-def instructions(briefing: Briefing, *, guidance: str, resident: str, amend: bool = True) -> str:
-    """The first message: the same bytes in every request of a run."""
+def instructions(
+    briefing: Briefing, *, guidance: str, resident: str, amend: bool = True, own: bool = False
+) -> str:
+    """The first message: the same bytes in every request of a run. ``own``: the resident text is
+    the source's; not a byte of it is changed, and it says itself whom to serve and what can be
+    asked. Else the handbook's name and the goals are told."""
     table = words(briefing.language)
-    lines = [table["instructions_role"].format(handbook=briefing.handbook.name)]
+    lines = [table["instructions_work"], ""]
+    lines.append(
+        table[f"instructions_{guidance}"].format(amend=table["instructions_amend"] if amend else "")
+    )
+    if own:
+        return "\n".join([*lines, "", table["instructions_resident"], "", resident])
+    role = [table["instructions_role"].format(handbook=briefing.handbook.name)]
     if briefing.handbook.says:
-        lines.append(in_language(briefing.handbook.says, briefing.language).strip())
-    lines += ["", table["instructions_work"], "", _guidance(table, guidance, amend=amend)]
-    lines += ["", table["instructions_goals"]]
+        role.append(in_language(briefing.handbook.says, briefing.language).strip())
+    lines = [*role, "", *lines, "", table["instructions_goals"]]
     for goal, program in briefing.programs.items():
         entry = program.functions[program.entry]
         takes = ", ".join(_parameter(name, program) for name in entry.parameters)
@@ -141,20 +141,6 @@ def instructions(briefing: Briefing, *, guidance: str, resident: str, amend: boo
     if resident:
         lines += ["", table["instructions_resident"], "", resident.rstrip()]
     return "\n".join(lines)
-
-
-def source_instructions(briefing: Briefing, *, guidance: str, resident: str) -> str:
-    """The same where the source brings its own text: how the loop works, then that text, not a
-    byte of it changed. It says itself whom to serve and what can be asked."""
-    table = words(briefing.language)
-    how = _guidance(table, guidance)
-    return "\n".join(
-        [table["instructions_work"], "", how, "", table["instructions_resident"], "", resident]
-    )
-
-
-def _guidance(table: Mapping[str, str], key: str, *, amend: bool = True) -> str:
-    return table[f"instructions_{key}"].format(amend=table["instructions_amend"] if amend else "")
 
 
 def _parameter(name: str, program: Program) -> str:

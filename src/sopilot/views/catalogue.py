@@ -11,7 +11,7 @@ from sopilot.views.answers import Answers
 from sopilot.views.baselines import checklist_message, chunk_message, retrieval_message
 from sopilot.views.fused import PAGED, fused_view
 from sopilot.views.state_text import frame_message, state_message
-from sopilot.views.view import View, full_cursor_message, rendered, rendered_once
+from sopilot.views.view import View, full_cursor_message
 
 _ENDS: Final = Automation(complete=True)
 
@@ -19,23 +19,21 @@ VIEWS: Final[dict[str, View]] = {
     view.name: view
     for view in (
         *(
-            View(name, False, resident=rendered_once(name), sourced=name)
+            View(name, False, resident=name, sourced=True)
             for name in ("official", "official-code", "official-recipes")
         ),
-        View("flat", False, resident=rendered("flat"), whole=True),
-        View("prose", False, resident=rendered("prose")),
+        View("flat", False, resident="flat", whole=True),
+        View("prose", False, resident="prose"),
         View(
             "flat-protocol",
             True,
-            resident=rendered("flat"),
+            resident="flat",
             whole=True,
             guidance="protocol",
             answers=Answers.BLIND,
             paper_steps=True,
         ),
-        View(
-            "flat-state", True, resident=rendered("flat"), frame_message=state_message, whole=True
-        ),
+        View("flat-state", True, resident="flat", frame_message=state_message, whole=True),
         View("full-cursor", True, frame_message=full_cursor_message, paper_steps=True, whole=True),
         fused_view(PAGED, "pg"),
         View("pg-paper", True, frame_message=frame_message, frames_only=True, paper_steps=True),

@@ -30,12 +30,7 @@ from sopilot.messages.scaffold import words
 from sopilot.values.text import quote_literal
 from sopilot.views.quoting import Rendered, Writer
 
-_HEADERS: dict[type, str] = {
-    All: "official_all",
-    AnyOf: "official_any",
-    InOrder: "official_in_order",
-    First: "official_first",
-}
+_OPERATORS: dict[type, str] = {All: "all", AnyOf: "any", InOrder: "in_order", First: "first"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,19 +57,13 @@ def requirements(handbook: Handbook, procedure: Procedure) -> Iterator[tuple[str
     An action that other procedures exist for requires what they require; any
     other offered action what it demands by itself.
     """
-    yield procedure.action, _worded(procedure)
-    goals = {procedure.action}
-    for other in handbook.procedures.values():
-        if other.action != procedure.action:
-            goals.add(other.action)
-            yield other.action, _worded(other)
+    others = [item for item in handbook.procedures.values() if item.action != procedure.action]
+    for item in (procedure, *others):
+        yield item.action, item.requires if item.worded is None else item.worded
+    goals = {procedure.action, *(item.action for item in others)}
     for action in handbook.actions.values():
         if action.name not in goals and action.offered:
             yield action.name, action.requires
-
-
-def _worded(procedure: Procedure) -> Tree:
-    return procedure.requires if procedure.worded is None else procedure.worded
 
 
 def is_empty(tree: Tree) -> bool:
@@ -125,19 +114,12 @@ def _write(
         _write(writer, handbook, without_otherwise(tree), action, language, indent)
         writer.write(f"\n{indent}" + table["official_otherwise"].format(sentence=otherwise))
         return
-    writer.write(table[_HEADERS[type(tree)]])
+    writer.write(table[f"official_{_OPERATORS[type(tree)]}"])
     for number, child in enumerate(tree.children, 1):
         sign = f"{number}." if isinstance(tree, InOrder | First) else "•"
         writer.write(f"\n{indent}{sign} ")
         _write(writer, handbook, child, action, language, indent + "  ")
 
-
-_BLOCKS: dict[type, str] = {
-    All: "code_all",
-    AnyOf: "code_any",
-    InOrder: "code_in_order",
-    First: "code_first",
-}
 
 _INDENT = "    "
 
@@ -185,7 +167,7 @@ def _write_official_code(
         writer.line("# " + table["official_otherwise"].format(sentence=otherwise))
         _write_official_code(writer, texts, without_otherwise(tree), action, language, indent)
         return
-    writer.line(table[_BLOCKS[type(tree)]])
+    writer.line(table[f"code_{_OPERATORS[type(tree)]}"])
     for child in tree.children:
         _write_official_code(writer, texts, child, action, language, indent + _INDENT)
     if not tree.children:

@@ -11,7 +11,7 @@ from sopilot.machine.automation import Automation
 from sopilot.program.model import Act, Do, Function
 from sopilot.protocols import Message, ToolSchema
 from sopilot.views.answers import Answers
-from sopilot.views.briefing import Briefing, instructions, source_instructions
+from sopilot.views.briefing import Briefing, instructions
 from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage, Shown
 from sopilot.views.state_text import frame_message
@@ -54,14 +54,9 @@ def _tools(function: Function) -> Iterator[str]:
             yield from step.uses
 
 
-Resident = Callable[[Briefing], str]
 MakeFrameMessage = Callable[[Moment], FrameMessage]
 Fold = Callable[[Sequence[Message], str], Sequence[Message]]
 """The dialog as it is sent, in the language of the scaffold."""
-
-
-def nothing_resident(briefing: Briefing) -> str:
-    return ""
 
 
 def no_frame_message(moment: Moment) -> FrameMessage:
@@ -93,13 +88,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``resident`` stands in the first message and never changes; ``frame_message`` is the last
+    """``resident`` names the rendering of every goal that stands in the first message and never
+    changes; ``frame_message`` is the last
     message of a request and isn't kept. ``fold`` may shorten the dialog before it is sent;
     ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
     sent, ``guidance`` which instructions, ``answers`` how much the answer to a step tells.
     ``in_order``: a call behind a step that did not fit is not made.
-    ``sourced`` names the rendering that a source may bring with it; then nothing but that text
-    says what can be asked and what is required. ``short_step``: the bookkeeping tool in few
+    ``sourced``: that rendering covers every action, whichever goal comes first, and a source may
+    bring it with it; then nothing but that text says what can be asked and what is required.
+    ``short_step``: the bookkeeping tool in few
     words, with the fields that the programs can use. ``frames_only``: nothing is shown but
     what the program says, so a session can go on without its handbook. ``paper_steps``: the
     bookkeeping tool has the paper's seven operations and two verdicts, no `amend` and no
@@ -107,7 +104,7 @@ class View:
 
     name: str
     machine: bool
-    resident: Resident = nothing_resident
+    resident: str = ""
     frame_message: MakeFrameMessage = no_frame_message
     automation: Automation = field(default_factory=Automation)
     fold: Fold | None = None
@@ -116,7 +113,7 @@ class View:
     answers: Answers = Answers.WHOLE
     in_order: bool = False
     short_step: bool = False
-    sourced: str = ""
+    sourced: bool = False
     frames_only: bool = False
     paper_steps: bool = False
     whole: bool = False
@@ -134,16 +131,19 @@ class View:
         return briefing.once(self, lambda: self._first_message(briefing))
 
     def _first_message(self, briefing: Briefing) -> str:
-        guidance = self.guidance or ("machine" if self.has_steps else "no_machine")
-        resident = self.resident(briefing)
-        if self.sourced and briefing.own_text(self.sourced) is not None:
-            return source_instructions(briefing, guidance=guidance, resident=resident)
         return instructions(
             briefing,
-            guidance=guidance,
-            resident=resident,
+            guidance=self.guidance or ("machine" if self.has_steps else "no_machine"),
+            resident=self.resident_text(briefing),
             amend=not self.paper_steps,
+            own=self.sourced and briefing.own_text(self.resident) is not None,
         )
+
+    def resident_text(self, briefing: Briefing) -> str:
+        if not self.resident:
+            return ""
+        goal = next(iter(briefing.programs)) if self.sourced else None
+        return briefing.rendering(self.resident, goal)
 
     def request(self, moment: Moment, first: Message, schemas: Sequence[ToolSchema]) -> Request:
         language = moment.briefing.language
@@ -161,15 +161,6 @@ class View:
             bool(self.guard),
             moment.briefing.language,
         )
-
-
-def rendered(name: str) -> Resident:
-    return lambda briefing: briefing.rendering(name)
-
-
-def rendered_once(name: str) -> Resident:
-    """For texts that cover every action of the handbook, whichever goal comes first."""
-    return lambda briefing: briefing.rendering(name, next(iter(briefing.programs)))
 
 
 def full_cursor_message(moment: Moment) -> FrameMessage:

@@ -244,7 +244,7 @@ def moments_of(
         )
         request = view.request(moment, first, toolbox.schemas)
         clean = replace(request, dialog=_user_alone(dialog))
-        resident, frame = view.resident(briefing).rstrip(), frame_text(moment)
+        resident, frame = view.resident_text(briefing).rstrip(), frame_text(moment)
         move = gold_move(machine, configuration, did, goal) if view.machine else made_move(did)
         results.append(
             ReadMoment(

@@ -73,13 +73,7 @@ class VerdictJudge:
         if not known.tool_free and not succeeded:
             raise CannotJudge(f"no tool said anything about `{predicate}`")
         if known.verdict is not None:
-            results, result = self._named(known, arguments, evidence)
-            variables: dict[str, JSON] = {
-                **self._handbook.parameters,
-                **arguments,
-                "results": results,
-                "result": result,
-            }
+            variables = self._variables(known, arguments, evidence)
             try:
                 return judge_verdict(known.verdict, variables)
             except VerdictError as problem:
@@ -116,25 +110,28 @@ class VerdictJudge:
         known = self._handbook.predicates.get(predicate)
         if known is None or known.value is None or known.computes in arguments:
             return {}
-        results, result = self._named(known, arguments, evidence)
-        variables = {**self._handbook.parameters, **arguments}
-        variables |= {"results": results, "result": result}
+        variables = self._variables(known, arguments, evidence)
         try:
             return {known.computes: compute(known.value, variables)}
         except VerdictError as problem:
             raise CannotJudge(str(problem)) from None
 
+    def _variables(
+        self, predicate: Predicate, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
+    ) -> dict[str, JSON]:
+        """The variables of an expression, the answers under `results` and `result` included."""
+        results, result = self._named(predicate, arguments, evidence)
+        given = {**self._handbook.parameters, **arguments}
+        return {**given, "results": results, "result": result}
+
     def _named(
         self, predicate: Predicate, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
     ) -> tuple[dict[str, JSON], JSON]:
         """The answers by the names that the recipe gives them, and its last one."""
-        # DROPPED
-
         if predicate.established_by is not None:
-            opened = [item for item in evidence if item.ok]
-            return {item.action: item.value for item in opened}, opened[
-                -1
-            ].value if opened else None
+            opened = {item.action: item.value for item in evidence if item.ok}
+            newest = [item.value for item in evidence if item.ok][-1:]
+            return opened, newest[0] if newest else None
         why: list[str] = []
         for recipe in predicate.recipes:
             acts = [
