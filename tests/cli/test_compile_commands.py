@@ -9,7 +9,6 @@ import pytest
 from called_commands import call as run
 from called_commands import mistake
 
-from sopilot.cli.main import main
 from sopilot.program.codec import program_from_yaml
 
 SMALL = """\
@@ -95,11 +94,6 @@ def test_check_accepts_the_bundled_handbooks() -> None:
     result = run("check", "bank", "clinic", "it")
     assert result.exit_code == 0
     assert "3 files checked: 0 errors, 0 warnings" in result.stdout
-
-
-def test_unknown_source_is_misuse_without_a_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compile", "bank-desc"]) == 2
-    assert "did you mean `bank`?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import click
@@ -10,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from sopilot.cli.lazy_group import LazyGroup
-from sopilot.cli.output import give, tell, warn
+from sopilot.cli.output import give, tell
 from sopilot.values.text import Heading
 
 
@@ -19,20 +18,9 @@ def lines() -> Iterator[str]:
     yield "no findings\x1b[2J"
 
 
-def unasked() -> object:
-    raise AssertionError("nobody asked for JSON")
-
-
 def test_a_person_gets_lines_that_hide_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    give(False, unasked, lines())
+    give(False, {}, lines())
     assert capsys.readouterr().out == "audit\nno findings\\u001b[2J\n"
-
-
-def test_a_script_gets_one_value(capsys: pytest.CaptureFixture[str]) -> None:
-    give(True, lambda: {"clean": True}, lines())
-    give(True, [1], lines(), indent=None)
-    first, second = capsys.readouterr().out.strip().rsplit("\n", 1)
-    assert (json.loads(first), json.loads(second)) == ({"clean": True}, [1])
 
 
 def test_only_headings_are_bold() -> None:
@@ -43,13 +31,6 @@ def test_only_headings_are_bold() -> None:
     styled = CliRunner().invoke(shown, color=True).output.splitlines()
     assert styled[0] == "\x1b[1maudit\x1b[0m"
     assert styled[1].startswith("no findings")
-
-
-def test_a_warning_of_nothing_is_none(capsys: pytest.CaptureFixture[str]) -> None:
-    warn("")
-    warn("careful")
-    said = capsys.readouterr()
-    assert (said.out, said.err) == ("", "careful\n")
 
 
 def test_commands_load_on_use() -> None:

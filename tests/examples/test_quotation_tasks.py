@@ -142,17 +142,6 @@ def test_the_same_run_comes_to_the_same_workbook(runs: Runs, tmp_path: Path) -> 
     assert read_cells(tmp_path / "again" / "Q-2041.xlsx") == first
 
 
-def test_other_views_of_the_program_come_to_the_same_end(tmp_path: Path) -> None:
-    for view in ("full-cursor", "flat-protocol"):
-        result = CliRunner().invoke(
-            sopilot,
-            ["run", str(EXAMPLE), "--task", "10", "--view", view, "--out", str(tmp_path / view),
-             "--store", f"sqlite:{tmp_path}/s.db", "--json"],
-        )  # fmt: skip
-        assert result.exit_code == 3, result.output
-        assert json.loads(result.stdout)["ending"] == "refused"
-
-
 def test_a_person_makes_the_moves(tmp_path: Path) -> None:
     arguments = ["run", str(EXAMPLE), "--task", "7", "--model", "person", "--out",
                  str(tmp_path / "out"), "--store", f"sqlite:{tmp_path}/s.db"]  # fmt: skip

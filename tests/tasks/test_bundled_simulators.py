@@ -15,7 +15,6 @@ from sopilot.handbook.requirements import leaves
 from sopilot.protocols import ToolResult
 from sopilot.tasks.examples.example import Example, bundled_names, load_example
 from sopilot.tasks.examples.simulator import Simulator
-from sopilot.tasks.examples.task import merged
 
 EXAMPLES = [load_example(name) for name in bundled_names()]
 every_desk = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
@@ -194,13 +193,3 @@ def test_any_calls_are_answered_and_only_goals_and_gates_change_the_state(
             assert simulator.state == before
         assert twin.perform(name, arguments, key=str(position)) == result
     assert json.loads(json.dumps(simulator.state)) == simulator.state == twin.state
-
-
-def test_overrides_merge_mappings_and_replace_the_rest() -> None:
-    base = {"a": {"b": 1, "c": [1, 2]}, "d": 4}
-    assert merged(base, {"a": {"c": [3]}, "e": {"f": 5}}) == {
-        "a": {"b": 1, "c": [3]},
-        "d": 4,
-        "e": {"f": 5},
-    }
-    assert base == {"a": {"b": 1, "c": [1, 2]}, "d": 4}

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from loan_desk import ScenarioRun, run_scenario
 
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.protocols import ToolResult
 from sopilot.tasks.coverage import Coverage, coverage_of
-from sopilot.tasks.scenarios import ScriptedAnswer, SimulatedTools, load_scenarios
+from sopilot.tasks.scenarios import load_scenarios
 from sopilot.views.briefing import Briefing
 
 HEAD = """\
@@ -63,14 +60,3 @@ def test_a_result_that_is_used_again_counts_there_too() -> None:
     covered = coverage_of("act", briefing.programs["act"], touched)
     never_met = [gap.label for gap in covered.gaps if gap.way == "met"]
     assert never_met == ["check_round"]
-
-
-def test_an_answer_is_nobodys_to_change() -> None:
-    tools = SimulatedTools(
-        load_handbook(HEAD + "      red(one)\n").actions,
-        {"look": (ScriptedAnswer(ToolResult(True, {"red": True})),)},
-    )
-    first = asyncio.run(tools.call("look", {"thing": "a"}, key="1"))
-    first.value["red"] = False
-    again = [asyncio.run(tools.call("look", {"thing": "a"}, key=key)) for key in ("1", "2")]
-    assert [one.value for one in again] == [{"red": True}, {"red": True}]
