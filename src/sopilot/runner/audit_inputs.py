@@ -1,4 +1,4 @@
-"""What `sopilot audit` can be given, and how each is judged."""
+"""Inputs of an audit, sessions, trace files and transcripts, and how each is judged."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ class Audited:
 
 @dataclass(frozen=True, slots=True)
 class TraceInput:
-    """``handbook`` stands in for programs that did not come along, and judges a session that
-    had no machine; ``goal`` is what its user came for. ``named``: a person says that it ran by
-    this handbook, so the programs that ran must be the ones it makes.
+    """``handbook`` replaces programs that the trace lacks, and judges a session without a machine;
+    ``goal`` is the user's. ``named``: the caller says that it ran by this handbook, so the
+    programs that ran must be the handbook's.
 
-    ``missing``: why contents of the session are not at hand; ``None`` for one that was read with
-    all of them. ``stored`` is the verdict of somebody who had them."""
+    ``missing``: why contents of the session are missing; ``None`` if all are there. ``stored`` is
+    the verdict of an audit that had them."""
 
     trace: TraceFile
     handbook: str | None
@@ -78,8 +78,7 @@ class TraceInput:
         return verify_trace(self.trace)
 
     def audit(self) -> list[Audited]:
-        """What is wrong with the file itself is told too, and nothing that was exchanged in it
-        is believed: neither a payload nor a program."""
+        """Report tampering with the file, too; then neither its payloads nor its programs count."""
         if self.missing is Unjudgeable.PRUNED:
             gone = not_judged(NotJudged(self.missing), self.trace.session_id)
             return [Audited(self._name, self.stored or gone)]
@@ -139,7 +138,7 @@ class TraceInput:
         return named or ", ".join(self.trace.programs) or "session"
 
     def _without_contents(self, whole: list[Event], reason: Unjudgeable) -> Report:
-        """The stored verdict of somebody who had them, or none; the chain is checked here."""
+        """The stored verdict, if there is one; the chain is checked here."""
         broken, unbroken = judge_chain(self.trace.events, self.trace.session_id, None)
         findings = [broken] if broken is not None else []
         if self.stored is None:
@@ -303,9 +302,9 @@ async def session_input(
     secrets: bool = False,
     known: dict[str, str] | None = None,
 ) -> TraceInput:
-    """``masked``: judged by what stands in the trace alone, for who may not read contents.
-    ``secrets``: with those, for a model that reads the words once more. ``known``: texts of
-    programs, for who judges many."""
+    """``masked`` leaves out the contents, for callers without the right to read them. ``secrets``
+    includes secrets, for a model that reads the words once more. ``known`` are texts of programs,
+    shared when many sessions are judged."""
     record = await store.record(session_id)
     missing = await _missing(store, record, masked=masked)
     stored = await stored_verdict(store, record) if missing is not None else None

@@ -169,7 +169,7 @@ class Player:
         return PlayedTurn(answer, ok, text, ending, unknown)
 
     def shown(self) -> Shown:
-        """What the client should see now."""
+        """The texts that the client should see now."""
         shown, self._shown = self._shown, None
         return shown or self.driver.shown()
 

@@ -36,7 +36,7 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
 from sopilot.tasks.run import Conditions, open_task, play_task, run_task, task_result
-from sopilot.tasks.task import Result, Simulation, Surroundings, Task
+from sopilot.tasks.task import Result, Simulation, Task
 from sopilot.values.json import JSON, Fields
 from sopilot.views.catalogue import view_named
 
@@ -190,7 +190,7 @@ class Runner:
             name="",
             goal=fields["goal"] or "",
             briefing=self.briefing,
-            surround=lambda keep: Surroundings(tools),
+            surround=lambda keep: Simulation(tools),
             request=fields["request"],
             reader=VerdictJudge(self.handbook),
             inputs=fields["inputs"],

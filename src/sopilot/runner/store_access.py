@@ -56,8 +56,8 @@ class StoreAccess:
     def may_see(
         self, what: str, subjects: Sequence[str], *, to_all: bool = False, or_nothing: bool = False
     ) -> bool:
-        """Whether the caller may read contents. Where the store requires privacy, record the
-        reading: ``to_all`` if nobody is refused, ``or_nothing`` if the caller gets nothing else."""
+        """Whether the caller may read contents. If the store requires privacy, record the reading:
+        ``to_all`` if any caller may read, ``or_nothing`` if a refused caller gets nothing."""
 
         async def look(store: Store) -> tuple[bool, bool]:
             who = await who_asks(store, self.token_file)

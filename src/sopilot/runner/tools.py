@@ -122,7 +122,7 @@ class PlainTools:
         except ToolFailed as failed:
             return ToolResult(False, {"error": str(failed)})
         except Exception as broken:
-            # Nobody knows whether it did its work: the session treats it so.
+            # Its outcome is unknown, and the session records it so.
             logging.getLogger("sopilot").exception("the tool `%s` broke off", name)
             raise ToolBroke(name, broken) from broken
         return value if isinstance(value, ToolResult) else ToolResult(True, as_json(value))

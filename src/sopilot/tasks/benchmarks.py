@@ -17,7 +17,7 @@ from sopilot.agent.reference.judging import Seen, VerdictJudge
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot.protocols import Tools
-from sopilot.tasks.task import FinishedRun, ReplayedTools, Surroundings, Task
+from sopilot.tasks.task import FinishedRun, ReplayedTools, Simulation, Task
 from sopilot.tasks.trust import call_hook, checked_tools, folder_code, own_code
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
@@ -168,7 +168,7 @@ def benchmark_task(
 ) -> Task:
     reader = _Reader(briefing.handbook)
 
-    def surround(keep: Path | None) -> Surroundings:
+    def surround(keep: Path | None) -> Simulation:
         simulation = reader.simulation = open_simulation()
 
         def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
@@ -177,7 +177,7 @@ def benchmark_task(
         async def close() -> None:
             simulation.close()
 
-        return Surroundings(ReplayedTools(simulation.tools), score, close)
+        return Simulation(ReplayedTools(simulation.tools), score=score, close=close)
 
     return Task(
         source=source,

@@ -20,7 +20,7 @@ MET, UNMET, THEN, OTHERWISE = "met", "unmet", "then", "otherwise"
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """What no scenario reached. ``way`` is empty for a whole step."""
+    """A step or branch that no scenario reached. ``way`` is empty for a whole step."""
 
     function: str
     label: str
@@ -53,7 +53,7 @@ class ProgramCoverage:
 
 @dataclass(slots=True)
 class Coverage:
-    """What the events of one program's runs touched; several runs add up."""
+    """Steps and branches that the runs of one program reached."""
 
     places: set[Place] = field(default_factory=set)
     ways: set[Way] = field(default_factory=set)

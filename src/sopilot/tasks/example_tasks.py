@@ -10,7 +10,7 @@ from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask as Entry
 from sopilot.tasks.replay import SavedSimulation
-from sopilot.tasks.task import FinishedRun, ReplayedTools, Simulation, Surroundings, Task
+from sopilot.tasks.task import FinishedRun, ReplayedTools, Simulation, Task
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 
@@ -18,11 +18,11 @@ from sopilot.views.briefing import Briefing
 def example_tasks(
     example: Example, briefing: Briefing, *, late_calls_fail: bool = True
 ) -> list[Task]:
-    """Without ``late_calls_fail`` a call after the goal is left to whoever counts those."""
+    """Without ``late_calls_fail``, read-only calls after the goal don't fail a task."""
     reader = example_judge(example)
 
     def task(entry: Entry) -> Task:
-        def surround(keep: Path | None) -> Surroundings:
+        def surround(keep: Path | None) -> Simulation:
             simulator = example.make_tools(entry)
 
             def score(messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]:
@@ -32,7 +32,7 @@ def example_tasks(
                 return {"success": judge.passed, "reasons": list(judge.reasons)}
 
             tools = ReplayedTools(simulator) if keep is None else SavedSimulation(simulator, keep)
-            return Surroundings(tools, score)
+            return Simulation(tools, score=score)
 
         return Task(
             source=example.name,
@@ -54,6 +54,6 @@ def example_tasks(
 
 
 def idle_simulation(example: Example) -> Simulation:
-    """The example as it stands when nobody has asked for anything: no user, nothing to score."""
+    """The example in its base state, without a user and a score."""
     simulator = Simulator(example.handbook.actions, example.handlers, example.base_state)
     return Simulation(ReplayedTools(simulator), simulated=True)

@@ -27,7 +27,7 @@ from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.model import Act, Kind, Program
 from sopilot.protocols import RecallsOutcomes, ToolResult, Tools, ToolSchema
 from sopilot.tasks.coverage import Coverage, ProgramCoverage, coverage_of
-from sopilot.tasks.task import FinishedRun, Result, Surroundings, Task
+from sopilot.tasks.task import FinishedRun, Result, Simulation, Task
 from sopilot.tasks.trust import FolderCode, checked_tools, folder_code, own_code
 from sopilot.values.json import JSON, Fields
 from sopilot.values.text import Heading, table, visible
@@ -97,7 +97,7 @@ class WorkflowFolder:
         return folder_code(self.path)
 
     def handbook(self, tools: Tools) -> Handbook:
-        """What a handbook would say of this program: its rules as predicates, its tools."""
+        """The program as a handbook: its rules as predicates, its tools as actions."""
         return Handbook(
             self.name,
             actions={
@@ -259,7 +259,7 @@ def folder_task(folder: WorkflowFolder, entry: FolderTask, out: Path, language: 
         name=entry.id,
         goal=folder.goal,
         briefing=Briefing(handbook, {folder.goal: folder.program}, language),
-        surround=lambda keep: Surroundings(tools, score if expected is not None else None),
+        surround=lambda keep: Simulation(tools, score=score if expected is not None else None),
         request=_opening(entry, folder),
         reader=VerdictJudge(handbook),
         inputs=entry.inputs,
@@ -271,7 +271,7 @@ def folder_task(folder: WorkflowFolder, entry: FolderTask, out: Path, language: 
 
 
 def _opening(task: FolderTask, folder: WorkflowFolder) -> str:
-    """What the customer says first, with the values that the goal is about."""
+    """The customer's first message, with the values of the goal's parameters."""
     lines = [
         f"{name}: {visible(json.dumps(task.inputs[name], ensure_ascii=False))}"
         for name in folder.program.functions[folder.goal].parameters
@@ -281,7 +281,7 @@ def _opening(task: FolderTask, folder: WorkflowFolder) -> str:
 
 
 def folder_coverage(folder: WorkflowFolder, results: Sequence[Result]) -> ProgramCoverage:
-    """What the runs reached of the folder's program."""
+    """The steps and branches that the runs reached."""
     touched = Coverage()
     for result in results:
         touched.add(folder.program, [sealed.event for sealed in result.events])

@@ -1,4 +1,4 @@
-"""A task, run or taken up again: the session, the loop, the audit, the verdict."""
+"""Run or resume a task: the session, the loop, the audit, the verdict."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from sopilot.views.view import View
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """How a task is run: who acts, what is shown, how much may be spent. ``user`` is served in
-    place of the task's own."""
+    """The model, its view and its budgets. ``user`` replaces the task's own user."""
 
     view: View
     model: Model
@@ -38,7 +37,7 @@ class Conditions:
 
 
 Played = tuple[SessionResult, Fields | None]
-"""A run that has ended, and the oracle's verdict on it."""
+"""A run that has ended, and the evaluator's verdict."""
 
 
 class Opening(TypedDict, total=False):
@@ -58,7 +57,7 @@ async def run_task(
     store: Store,
     **opening: Unpack[Opening],
 ) -> Result:
-    """From the request to the audit."""
+    """Run a task from the request to the audit."""
     async with await open_task(task, simulation, conditions, store=store, **opening) as session:
         played = await play_task(task, simulation, conditions, session)
         return await task_result(task, conditions, session, played)
@@ -96,8 +95,8 @@ async def resume_task(
     requester: Principal | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Result:
-    """Where the trace ends. A handbook that has changed since is refused (``ProgramChanged``)
-    unless it is accepted, or the session goes on ``as_started``."""
+    """Resume a session where its trace ends. If the handbook has changed, raise
+    ``ProgramChanged`` unless ``as_started`` or ``accept_changed``."""
     view = conditions.view
     present = run_programs(task.briefing, view, unguarded=task.simulated)
     session = await resume_session(
@@ -116,7 +115,7 @@ async def resume_task(
         played = await play_task(task, simulation, conditions, session)
         done = await task_result(task, conditions, session, played)
         if task.expected is Ending.WAITING and done.ending is not Ending.WAITING:
-            # People have decided since: what the task expects came about before.
+            # People have decided since the task reached its expected ending.
             return replace(done, verdict=None, expected=None)
         return done
 
@@ -163,11 +162,8 @@ async def task_result(
 def _as_it_started(
     task: Task, session: Session, present: ProgramSet, view: View, tell: Callable[[str], None]
 ) -> Task:
-    """The task for the session's own programs.
-
-    Where the kept handbook does not make these programs (another release compiles otherwise,
-    or none was kept), only a view that shows nothing but frames can go on.
-    """
+    """The task for the session's own programs. If the stored handbook doesn't compile to them,
+    only a view that shows nothing but frames can go on."""
     stored = session.programs
     if present.hashes == stored.hashes:
         tell("as started: the model is shown the handbook as it stood then")

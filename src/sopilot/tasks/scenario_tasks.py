@@ -10,7 +10,7 @@ from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.tasks.scenario_verdict import ScenarioJudge, judge_outside, judge_run
 from sopilot.tasks.scenarios import Scenario, SimulatedTools, request_for
-from sopilot.tasks.task import FinishedRun, ReplayedTools, Surroundings, Task
+from sopilot.tasks.task import FinishedRun, ReplayedTools, Simulation, Task
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 
@@ -22,7 +22,7 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
     handbook = briefing.handbook
     reader = ScenarioJudge(handbook, scenario.verdicts, frozenset(scenario.tools))
 
-    def surround(keep: Path | None) -> Surroundings:
+    def surround(keep: Path | None) -> Simulation:
         reader.problems.clear()
         tools = SimulatedTools(handbook.actions, scenario.tools, scenario.now)
 
@@ -31,7 +31,7 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
                 return judge_outside(scenario, handbook, tools.made).as_json()
             return judge_run(scenario, handbook, run, reader.problems).as_json()
 
-        return Surroundings(ReplayedTools(tools), score)
+        return Simulation(ReplayedTools(tools), score=score)
 
     return Task(
         source=handbook.name,
@@ -57,7 +57,7 @@ def results_task(briefing: Briefing, results: Mapping[str, JSON], goal: str) -> 
         name="",
         goal=goal,
         briefing=briefing,
-        surround=lambda keep: Surroundings(ReplayedTools(ScriptedTools(handbook.actions, results))),
+        surround=lambda keep: Simulation(ReplayedTools(ScriptedTools(handbook.actions, results))),
         request=request_for(goal) if goal else "",
         reader=VerdictJudge(handbook),
     )

@@ -1,4 +1,4 @@
-"""What came of a run of a scenario, compared with what the scenario expects."""
+"""Compare a run with the expectation of its scenario."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from sopilot.values.json import JSON
 
 
 class ScenarioJudge:
-    """Judges by the handbook's verdicts, else by the scenario's table. ``problems`` lists what
-    could not be judged, for the author of the scenario."""
+    """Judges by the handbook's verdicts, else by the scenario's table. ``problems`` tells the
+    scenario's author which predicates couldn't be judged."""
 
     def __init__(
         self,
@@ -91,8 +91,8 @@ def calls_made(events: Iterable[Event]) -> list[MadeCall]:
 
 
 def post_goal_calls(calls: Sequence[MadeCall], goal_action: str) -> int | None:
-    """R2 of one run: domain calls after the goal action first succeeded; ``None`` where it
-    never did."""
+    """R2 of a run: domain calls after the goal action first succeeded; ``None`` if it never
+    did."""
     for index, item in enumerate(calls):
         if item.action == goal_action and item.ok:
             return len(calls) - index - 1
@@ -106,12 +106,12 @@ def unproven(
     *,
     unseen: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """What a run of the scenario rests on without a tool having said anything about it.
-    ``unseen`` are actions that ``calls`` can't hold, because no tool receives them.
+    """Predicates that the run rests on without a tool's evidence. ``unseen`` are actions that
+    reach no tool, so ``calls`` can't have them.
 
-    Before the goal action every requirement needs its verifier, one option of a
-    disjunction being enough; a refusal needs an attempt at the predicate it
-    rests on, unless the user cannot tell what the verifier asks for.
+    Before the goal action every requirement needs its verifier; one option of a disjunction is
+    enough. A refusal needs an attempt at its predicate, unless the user can't tell what the
+    verifier asks for.
     """
     procedure = handbook.procedures[scenario.goal]
     if scenario.expect.ending is Ending.EXECUTED:
@@ -192,8 +192,8 @@ class ScenarioVerdict:
 def judge_run(
     scenario: Scenario, handbook: Handbook, run: FinishedRun, problems: Sequence[str] = ()
 ) -> ScenarioVerdict:
-    """By ending and cause, by the calls that must and must not be made, and by the evidence.
-    ``problems`` are what the run's judge could not judge."""
+    """Judge by ending and cause, by required and forbidden calls, and by the evidence.
+    ``problems`` are those of the run's judge."""
     causes: tuple[str, ...] | None = None
     if run.session.configuration.processes:  # without a machine nothing is blamed
         causes = tuple(dict.fromkeys(item.rule for item in reversed(run.result.refusals)))
@@ -211,8 +211,8 @@ def judge_calls(
     quiet: bool = False,
     unseen: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """By what reached the tools alone. ``quiet``: after another ending the calls differ anyway,
-    and saying so would hide the cause. ``unseen``: as in ``unproven``."""
+    """Judge by the calls that reached the tools. ``quiet`` reports only forbidden calls: after
+    another ending the rest differs anyway. ``unseen``: as in ``unproven``."""
     reasons = _forbidden(scenario, calls)
     if quiet or reasons:
         return reasons
@@ -222,8 +222,8 @@ def judge_calls(
 def judge_outside(
     scenario: Scenario, handbook: Handbook, calls: Sequence[MadeCall]
 ) -> ScenarioVerdict:
-    """Where only the calls of tools are known: done is what the goal's action did. The runtime's
-    own questions to the user reach no tool; the audit judges those."""
+    """Judge by the calls alone: the goal is done if its action succeeded. The runtime's own
+    questions to the user reach no tool; the audit judges those."""
     action = handbook.procedures[scenario.goal].action
     done = any(call.action == action and call.ok for call in calls)
     wanted = scenario.expect.ending is Ending.EXECUTED

@@ -31,7 +31,7 @@ def fits(wanted: Mapping[str, JSON], arguments: Mapping[str, JSON]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ScriptedAnswer:
-    """What a tool answers to arguments that fit ``when``."""
+    """A tool's answer to arguments that fit ``when``."""
 
     result: ToolResult
     when: Mapping[str, JSON] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class Scenario:
 
     @property
     def opening(self) -> str:
-        """What the user says first, under every command that plays it."""
+        """The user's first message, under every command that plays it."""
         return self.request or request_for(self.goal)
 
 
@@ -100,7 +100,7 @@ class Suite:
 
 
 def request_for(goal: str) -> str:
-    """What somebody says who wants this and no more."""
+    """A user's first message about the goal alone."""
     return f"I have a request: {goal.replace('_', ' ')}."
 
 
@@ -124,7 +124,7 @@ SCENARIO_KEYS = (
 )
 
 _MERGED = ("inputs", "tools", "verdicts", "answers")
-"""Where a case says something of its own, the rest of the scenario's stays."""
+"""A case adds to these mappings of its scenario; it replaces other values."""
 
 EXPECTED = ("executed", "refused", "waiting")
 Answers = dict[str, tuple[ScriptedAnswer, ...]]
@@ -211,7 +211,7 @@ class SuiteReader:
         return fields.entries(self.report, result[key].value, f"`{key}`")
 
     def _user_answers(self, result: Fields) -> Mapping[str, str]:
-        """What the user says when the machine asks: by action, or by predicate."""
+        """The user's answers to the runtime's questions, by action or by predicate."""
         asking = [each.name for each in self.handbook.predicates.values() if each.question]
         known = {*asking, *self.handbook.actions}
         answers: dict[str, str] = {}
@@ -431,8 +431,8 @@ def _merged(base: Node, own: Node) -> Node:
 
 
 def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
-    """What the goal's own names are, by the inputs of its action that they become, and what else
-    the user is asked for (a password), by the input of the one call that needs it."""
+    """Schemas of the goal's inputs and of other values that the user is asked for, such as a
+    password."""
     procedure = handbook.procedures.get(goal)
     action = handbook.actions.get(procedure.action) if procedure is not None else None
     if procedure is None or action is None:
@@ -446,12 +446,12 @@ def _kinds(handbook: Handbook, goal: str) -> dict[str, Mapping[str, object]]:
 
 
 def _questions_of(handbook: Handbook) -> dict[str, Mapping[str, object]]:
-    """Of names that are different things in different calls nothing is said."""
+    """Schemas by name; a name with different schemas in different calls has none."""
     result: dict[str, list[Mapping[str, object]]] = {}
     for predicate in handbook.predicates.values():
         gate = [predicate.established_by] if predicate.established_by is not None else []
         for call in (*gate, *(call for recipe in predicate.recipes for call in recipe)):
-            action = handbook.actions.get(call.action)  # the machine's own questions are none
+            action = handbook.actions.get(call.action)  # the runtime's own questions aren't actions
             inputs = {item.name: item for item in action.inputs} if action is not None else {}
             for value, term in call.arguments:
                 if not isinstance(term, Name) or term.name in predicate.parameters:
@@ -478,7 +478,7 @@ def _tellable(handbook: Handbook) -> frozenset[str]:
 
 
 UNSIMULATED = ToolResult(True, None)
-"""What a tool answers that the scenario does not mention: it worked, and says nothing."""
+"""Answer of a tool that the scenario doesn't mention: success without a value."""
 
 
 class SimulatedTools:

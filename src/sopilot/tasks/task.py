@@ -33,9 +33,8 @@ from sopilot.views.refusals import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a run came to. ``audit`` judges the procedure, ``verdict`` the task, where an oracle
-    exists. ``expected`` is the ending that the task names, ``held`` the calls that wait for people.
-    """
+    """The outcome of a run. ``audit`` judges the procedure, ``verdict`` the task, if it has an
+    evaluator. ``expected`` is the task's ending, ``held`` the calls that wait for people."""
 
     run: SessionResult
     audit: Report
@@ -78,7 +77,7 @@ class Result:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the task was passed; ``None`` without an oracle."""
+        """Whether the task was passed; ``None`` without an evaluator."""
         return None if self.verdict is None else bool(self.verdict["success"])
 
     @property
@@ -104,15 +103,15 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """What a score may look at."""
+    """A run to score."""
 
     result: SessionResult
     session: Session
 
 
 class Score(Protocol):
-    """The oracle's verdict: ``success``, and ``reasons``. ``messages`` is their number. Without a
-    ``run`` the oracle judges by what reached the tools."""
+    """The evaluator's verdict: ``success``, and ``reasons``. ``messages`` is their number. Without
+    a ``run`` it judges by the calls that reached the tools."""
 
     def __call__(self, messages: int, run: FinishedRun | None = None) -> Mapping[str, JSON]: ...
 
@@ -127,7 +126,7 @@ async def nothing_to_close() -> None:
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """Tools, user and people around one run. Without ``user`` the served agent has its own.
-    ``simulated`` tools can do no harm, so views without a machine may act with them. ``score``
+    ``simulated`` tools can do no harm, so views without a machine may use them. ``score``
     judges the ``task`` with this ``goal``."""
 
     tools: Tools
@@ -146,12 +145,12 @@ class Simulation:
 
 
 class SimulationDiverged(RunEnded):
-    """A simulator did not answer as it did when the trace was written."""
+    """A simulator gave another answer than the trace records."""
 
 
 class ReplayedTools:
-    """Simulated tools whose state lives in a process: another process rebuilds it by making the
-    recorded calls again. Implements ``Tools``, ``RecallsOutcomes`` and, for tools that do,
+    """Simulated tools whose state is lost with the process: another process rebuilds it by making
+    the recorded calls again. Implements ``Tools``, ``RecallsOutcomes`` and, for tools that do,
     ``KeepsUnmadeCalls``."""
 
     def __init__(self, tools: Tools) -> None:
@@ -170,7 +169,7 @@ class ReplayedTools:
         return self._made[key]
 
     async def recall(self, key: str) -> ToolResult | None:
-        """``None`` for a call that was lost with the process that made it."""
+        """The answer, or ``None`` for a call of a process that is gone."""
         return self._made.get(key)
 
     async def unmade(self, call: ToolCall, problem: str) -> bool:
@@ -180,8 +179,8 @@ class ReplayedTools:
         return stored
 
     async def catch_up(self, session_id: str, events: Iterable[Event]) -> None:
-        """Make every answered call that this simulator hasn't seen, and record every malformed one
-        that it keeps. ``events`` need their payloads."""
+        """Repeat every answered call that this simulator hasn't seen, and report every malformed
+        call that it keeps. ``events`` need their payloads."""
         called: dict[str, tuple[str, Mapping[str, JSON]]] = {}
         unmade = 0
         for event in events:
@@ -201,7 +200,7 @@ class ReplayedTools:
                 if key in self._made:
                     continue
                 if name in BUILT_IN:
-                    continue  # the user's answer is no work of the tools
+                    continue  # the user answered, not a tool
                 if not payload["ok"] and payload["value"] == NOT_MADE.value:
                     continue
                 result = await self.call(name, arguments, key=key)
@@ -222,30 +221,21 @@ class NoTools:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Tools for one run, and the oracle that watches them."""
-
-    tools: Tools
-    score: Score | None = None
-    close: Close = nothing_to_close
-
-
-@dataclass(frozen=True, slots=True)
 class Task:
-    """``name`` is unique in its ``source``; ``goal`` is empty where the user has not said it.
+    """``name`` is unique in its ``source``; ``goal`` is empty if the user hasn't named it.
 
-    ``request`` opens the dialog. ``inputs`` are the user's answers; fields in ``late`` are given
-    at the second question only. The user adds one of ``follow_ups`` per turn. ``approvers`` are the
-    roles that approve, unless ``operator`` decides. ``expected`` is the ending that must come of
-    it. ``reader`` judges evidence for the reference executor. ``surround`` makes the simulator;
-    with a path, one that outlives the process there.
+    ``request`` opens the dialog. ``inputs`` are the user's answers; the user gives fields in
+    ``late`` only at the second question, and adds one of ``follow_ups`` per turn. ``approvers``
+    are the roles that approve, unless ``operator`` decides. ``expected`` is the right ending.
+    ``reader`` judges evidence for the reference executor. ``surround`` makes tools and score;
+    with a path, tools that outlive the process there.
     """
 
     source: str
     name: str
     goal: str
     briefing: Briefing
-    surround: Callable[[Path | None], Surroundings]
+    surround: Callable[[Path | None], Simulation]
     request: str
     reader: PredicateJudge
     inputs: Mapping[str, JSON] = field(default_factory=dict)
@@ -272,28 +262,26 @@ class Task:
         return self.briefing.handbook.procedures[self.goal].action
 
     def open(self, keep: Path | None = None) -> Simulation:
-        """A fresh simulator, or the one that is stored at ``keep``."""
-        made = self.surround(keep)
+        """A fresh simulation, or the one that is stored at ``keep``."""
+        user = ScriptedUser(
+            self.request,
+            self.inputs,
+            goal=self.goal if self.names_goal and self.goal else None,
+            late=self.late,
+            follow_ups=self.follow_ups,
+            answers=self.answers,
+        )
         operator = self.operator
         if operator is None and self.approvers:
             operator = RoleApprovers(self.approvers)
-        return Simulation(
-            made.tools,
-            ScriptedUser(
-                self.request,
-                self.inputs,
-                goal=self.goal if self.names_goal and self.goal else None,
-                late=self.late,
-                follow_ups=self.follow_ups,
-                answers=self.answers,
-            ),
-            self.budgets,
-            operator,
-            self.simulated,
-            made.score,
-            self.key,
-            self.goal,
-            made.close,
+        return replace(
+            self.surround(keep),
+            user=user,
+            budgets=self.budgets,
+            operator=operator,
+            simulated=self.simulated,
+            task=self.key,
+            goal=self.goal,
         )
 
     def changed(
@@ -308,7 +296,7 @@ class Task:
         if approvers:
             self._known(approvers)
         if request is not None:
-            # The task's own course is for its own request.
+            # The task's follow-ups and score are for its own request.
             own = replace(self, request=request, late=(), follow_ups=(), expected=None)
             made = replace(own, surround=lambda keep: replace(self.surround(keep), score=None))
         elif inputs:

@@ -1,7 +1,7 @@
-"""Whether the Python of a folder may run here: once a person has said so, for these very bytes.
+"""The Python of a folder runs only after a person has trusted it, for exactly these bytes.
 
-A hash over every source file is remembered. Modules are made from the bytes that were hashed: no
-compiled file beside them is read. Mistakes of that Python are reported by file, line and cure.
+A hash over every source file is remembered. Modules are made from the hashed bytes; compiled files
+beside them aren't read. Mistakes of that Python are reported by file, line and cure.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ Answer = TypeVar("Answer")
 
 @contextmanager
 def own_code(file: Path, hook: str) -> Iterator[None]:
-    """``hook`` of ``file`` runs inside. What it raises for people is told as it is."""
+    """Report an exception of ``hook`` as a mistake of ``file``; a `SopilotError` stays as it is."""
     try:
         yield
     except SopilotError:
         raise
-    except Exception as problem:  # it is somebody else's: whatever it raises
+    except Exception as problem:  # the folder's code may raise anything
         message = f"`{hook}` broke off with {type(problem).__name__}: {problem}"
         raise mistake(_CODE, message, _place(file, problem), "mend it there") from problem
 
@@ -112,11 +112,11 @@ class FolderCode:
         return self.digest in (_for_now.get(here), _remembered().get(here))
 
     def trust_for_now(self) -> None:
-        """In this process it may run, as it is now; nothing is remembered."""
+        """Let the present files run in this process only."""
         _for_now[str(self.folder)] = self.digest
 
     def trust(self) -> None:
-        """From now on it may run, as it is now."""
+        """Let the present files run from now on."""
         known = {**_remembered(), str(self.folder): self.digest}
         text = json.dumps({_FORMAT: _VERSION, "folders": known}, indent=2, sort_keys=True)
         write_whole(_file(), text + "\n")
@@ -134,7 +134,7 @@ class FolderCode:
         )
 
     def module(self, name: str) -> ModuleType:
-        """As part of a package of its own, so that it can import its neighbours."""
+        """Import a module of the folder; it can import its neighbours."""
         self.require_trust()
         named = hashlib.sha256(f"{self.folder}\n{self.digest}".encode()).hexdigest()[:12]
         package = f"sopilot_folder_{named}"
@@ -205,7 +205,7 @@ def _file() -> Path:
 
 
 def _remembered() -> dict[str, str]:
-    """A file that cannot be read trusts nobody."""
+    """The trusted digests by folder; empty if the file can't be read."""
     try:
         document = json.loads(whole_bytes(_file()))
     except (OSError, ValueError, RecursionError):

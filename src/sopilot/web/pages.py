@@ -1,7 +1,7 @@
 """Pages and pictures: templates to text, and drawings as SVG.
 
-Text is escaped, and nothing invisible gets through. A picture stands in a page or alone: its text
-takes the colour around it. A row's label stands above it, so that a long one fits a narrow screen.
+Text is escaped, and invisible characters are shown by number. A picture stands in a page or alone:
+its text takes the surrounding colour. A row's label is above it, so that it fits a narrow screen.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ COLUMN_POINTS: Final = 8.5 / 2.54 * 72
 _INK: Final = "currentColor"
 
 _LETTER: Final = 6.2
-"""About the width of one, for what must not run out of the picture."""
+"""About the width of a letter, to keep text inside the picture."""
 
 
 class Shape(NamedTuple):
@@ -97,8 +97,8 @@ class Shape(NamedTuple):
 
 
 class Drawing:
-    """Shapes on a ground of ``width``; whoever draws says how far down it reaches.
-    ``hint`` is what a pointer over a shape tells."""
+    """Shapes on a ground of ``width``; set ``height`` to the lowest one. A shape's ``hint`` shows
+    under the pointer."""
 
     def __init__(self, title: str, width: float) -> None:
         self.title = title
@@ -154,7 +154,7 @@ class Drawing:
         self.add("line", x1=x, x2=x, y1=top, y2=bottom, stroke=colour, opacity=opacity)
 
     def legend(self, y: float, colours: Mapping[str, str]) -> None:
-        """In as many lines as it takes, at the foot of the picture."""
+        """Name the colours at the foot of the picture, and end the picture there."""
         x = 0.0
         for name, colour in colours.items():
             room = 26 + _LETTER * len(name)
@@ -188,7 +188,7 @@ def even_ticks(least: float, most: float, about: int = 5) -> list[float]:
 def draw_axis(
     drawing: Drawing, y: float, ticks: Sequence[float], x: Callable[[float], float], title: str
 ) -> None:
-    """A line with its ticks, their numbers and the name of what they count; ends the picture."""
+    """A line with ticks, their numbers and a title; ends the picture."""
     drawing.add("line", x1=x(ticks[0]), x2=x(ticks[-1]), y1=y, y2=y, stroke=_INK)
     for at in ticks:
         drawing.upright(x(at), y, y + 4)
@@ -219,8 +219,8 @@ def dot_plot(
     zero: float | None = None,
     axis: str = "",
 ) -> Drawing:
-    """Dots with whiskers; ``zero`` is a line to compare with. The scale reaches from ``least``
-    to ``most``, and further where a mark does."""
+    """Dots with whiskers; ``zero`` is a line to compare with. The scale covers ``least`` to
+    ``most`` and every mark."""
     drawing = Drawing(title, _WIDTH)
     row = 2 * _LINE + 4
     ends = [each for mark in marks for each in (mark.value, *(mark.interval or ()))]
@@ -266,8 +266,8 @@ def grouped_bars(
     highest: float = 0.0,
     axis: str,
 ) -> Drawing:
-    """Group → name → bar, with whiskers and n; ``colours`` by name, the same in every picture.
-    The scale begins at zero and reaches to ``highest``, and further where a bar does."""
+    """Group → name → bar, with whiskers and n; ``colours`` by name. The scale covers zero to
+    ``highest`` and every bar."""
     drawing = Drawing(title, _WIDTH)
     ends = [
         end

@@ -53,11 +53,10 @@ def judge(
     claimed_cause: str | None = None,
     late_calls_fail: bool = True,
 ) -> Judgement:
-    """``simulator`` is a fresh simulator at the task's initial state; ``calls`` are replayed on it.
+    """``simulation`` is a fresh simulator in the task's initial state, which repeats ``calls``.
 
     ``claimed_cause`` is the predicate that a refusal named, where it is known. Calls after the
-    goal fail a run, as a example does not let anybody look into records once a request is done;
-    without ``late_calls_fail`` they do so only where they change the state.
+    goal fail a run; without ``late_calls_fail`` only those that change the state do.
     """
     procedure = handbook.procedures[task.goal]
     reasons, goals, left = _replayed(handbook, task, simulation, calls)
@@ -88,8 +87,8 @@ def judge(
 def _replayed(
     handbook: Handbook, task: ExampleTask, simulation: Simulator, calls: Sequence[SimulatedCall]
 ) -> tuple[list[str], list[int], State]:
-    """What is wrong with the calls one by one, which of them are the goal, and the state that
-    gates and goal alone would leave."""
+    """Problems of single calls, the positions of the goal's calls, and the state that gates and
+    goal alone would leave."""
     procedure = handbook.procedures[task.goal]
     gates = {
         predicate.established_by.action
@@ -118,7 +117,7 @@ def _replayed(
 
 
 def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
-    """The predicates any one of which, had it been as wanted, would have let the tree hold."""
+    """The predicates each of which alone makes the tree false."""
     if meaning(tree, truth):
         return ()
     result: dict[str, None] = {}
@@ -137,7 +136,7 @@ def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
 
 
 class Evidence:
-    """What a run's calls have verified."""
+    """The requirements that a run's calls have verified."""
 
     def __init__(
         self, handbook: Handbook, task: ExampleTask, calls: Sequence[SimulatedCall]
@@ -199,7 +198,7 @@ class Evidence:
             elif isinstance(term, Name) and term.name in values:
                 fits = value == values[term.name]
             else:
-                # Nobody knows this value beforehand: the user or earlier evidence supplies it.
+                # The user or an earlier result must have supplied this value.
                 seen = any(value in _scalars(c.result.value) for c in self._calls[:position])
                 fits = seen or value in self._known_values
             if not fits:

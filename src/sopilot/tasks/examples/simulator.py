@@ -1,7 +1,7 @@
 """A simulated system: plain state behind tools.
 
-The tools enforce what a real system would enforce (arguments, logins, unknown records) and nothing
-of the handbook's policy: a careless caller can break the SOP here, and the oracle must notice.
+The tools enforce what a real system would enforce (arguments, logins, unknown records), and
+nothing of the handbook's policy: a careless caller can break the SOP, and the evaluator notices.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.values.json import JSON
 
 State = dict[str, Any]
-"""Everything a desk knows, as JSON values: tables whose shape the desk's own tools and truth
-know, and nobody else. The present day is part of it."""
+"""An example's tables, as JSON values, with the present day. Only its own tools and truths know
+their shape."""
 
 Handler = Callable[..., ToolResult]
 """``handler(state, **arguments)``. It may change ``state``; changes are kept when it is ok."""
@@ -74,7 +74,7 @@ def enter(
 
 
 def look_up(table: Mapping[str, State], **key: str) -> ToolResult:
-    """The table's row under the key, or that there is none."""
+    """The table's row under the key; ``found`` is false without one."""
     (name,) = key.values()
     row = table.get(name)
     return answer(found=False, **key) if row is None else answer(found=True, **key, **row)
@@ -166,13 +166,12 @@ class Simulator:
 
 
 def _fresh(result: ToolResult) -> ToolResult:
-    """The same, of which nobody else has a part."""
+    """A copy that shares nothing with the original."""
     return replace(result, value=_copied(result.value))
 
 
 def _copied(value: Any) -> Any:
-    """As ``copy.deepcopy``, which looks at every text and number, too; and a state is copied for
-    every call."""
+    """Like ``copy.deepcopy``, but faster: a state is copied for every call."""
     if type(value) is dict:
         return {
             key: _copied(item) if type(item) in _MUTABLE else item for key, item in value.items()
