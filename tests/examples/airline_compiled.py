@@ -16,19 +16,16 @@ from sopilot.handbook.expressions import VerdictError, compute, judge
 from sopilot.machine.recipes import Absent, wanted_calls
 from sopilot.program.model import (
     Act,
-    Always,
     Branch,
     Check,
     CompleteStep,
-    Condition,
-    Every,
     FailStep,
     Function,
-    Holds,
     Literal,
     Program,
     ReturnStep,
 )
+from sopilot.program.walk import truth
 
 Perform = Callable[[str, Mapping[str, Any]], tuple[bool, Any]]
 
@@ -94,13 +91,13 @@ class CompiledProcedure:
                     slots[step.slot] = self._holds(callee, passed, known, about)
                 target = step.met if slots[step.slot] == step.wanted else step.unmet
             elif isinstance(step, Branch):
-                target = step.then if _true(step.when, slots) else step.otherwise
+                target = step.then if truth(step.when, slots) else step.otherwise
             elif isinstance(step, Act):
                 assert step.goal
                 return True
             elif isinstance(step, ReturnStep):
                 assert step.holds is not None
-                return _true(step.holds, slots)
+                return bool(truth(step.holds, slots))
             elif isinstance(step, CompleteStep | FailStep):
                 return isinstance(step, CompleteStep)
             else:
@@ -188,12 +185,3 @@ class CompiledProcedure:
             self._memory[key] = self._perform(action, arguments)
         found: tuple[bool, Any] = self._memory[key]  # type: ignore[assignment]  # a call's answer
         return found
-
-
-def _true(condition: Condition, slots: Mapping[str, bool]) -> bool:
-    if isinstance(condition, Holds):
-        return slots[condition.slot] == condition.wanted
-    if isinstance(condition, Always):
-        return condition.value
-    parts = [_true(part, slots) for part in condition.conditions]
-    return all(parts) if isinstance(condition, Every) else any(parts)

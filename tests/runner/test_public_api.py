@@ -84,3 +84,12 @@ def test_help_is_instant() -> None:
         "    m.main(['--help'])\n"
     )
     assert best_milliseconds(f"exec({code!r})") <= 200
+
+
+def test_a_library_that_reads_annotations_as_it_runs_reads_json() -> None:
+    from pydantic import TypeAdapter
+
+    read = TypeAdapter(sopilot.ToolSchema).validate_python(
+        {"name": "a", "description": "b", "parameters": {"type": ["object", {"x": [None, 1.5]}]}}
+    )
+    assert read.parameters["type"] == ["object", {"x": [None, 1.5]}]

@@ -18,7 +18,6 @@ from sopilot.runner.store_access import StoreAccess
 from sopilot.runner.versions import (
     difference_lines,
     differences_between,
-    moments,
     releasable,
     release_next,
 )
@@ -41,9 +40,9 @@ def command() -> None:
 @IN_STORE
 def release(source: str, begin: str | None, end: str | None, by: str, store: StoreAccess) -> Output:
     """Release SOURCE as the next version: its text, its programs, its scenario coverage."""
-    ready, hours = releasable(source), moments(begin, end)
+    ready = releasable(source)
     item, before = store.as_person(
-        lambda opened, who: release_next(opened, ready, hours, who=who, by=by)
+        lambda opened, who: release_next(opened, ready, begin, end, who=who, by=by)
     )
     changed = differences_between(before, item) if before is not None else {}
     message = (

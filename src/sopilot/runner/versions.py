@@ -98,6 +98,7 @@ async def disclosed(store: Store, subjects: Sequence[str], records: Sequence[Ses
     for record in records:
         loaded = await traces.loaded(record.id)
         payloads = await store.payloads(record.id)
+        events = shown_events(loaded.events, payloads, SecretPlaces(loaded.programs))
         sessions.append(
             {
                 "session": record.id,
@@ -105,15 +106,8 @@ async def disclosed(store: Store, subjects: Sequence[str], records: Sequence[Ses
                 "created_at": record.created_at,
                 "updated_at": record.updated_at,
                 "events": [
-                    {
-                        "at": shown_event.at,
-                        "actor": shown_event.actor,
-                        "kind": shown_event.kind,
-                        "payload": shown_event.payload,
-                    }
-                    for shown_event in shown_events(
-                        loaded.events, payloads, SecretPlaces(loaded.programs)
-                    )
+                    {name: getattr(event, name) for name in ("at", "actor", "kind", "payload")}
+                    for event in events
                 ],
             }
         )
@@ -153,34 +147,30 @@ def differences_between(before: Version, after: Version) -> dict[str, list[str]]
     )
 
 
-def moments(begin: str | None, end: str | None) -> tuple[float, float | None]:
-    """Start and end as times; by default from now on, without an end."""
-    start = SystemClock().now() if begin is None else read_moment(begin)
-    return start, None if end is None else read_moment(end, whole_day=True)
-
-
 async def release_next(
     store: Store,
     ready: Releasable,
-    hours: tuple[float, float | None],
+    begin: str | None,
+    end: str | None,
     *,
     who: Principal | None,
     by: str,
 ) -> tuple[Version, Version | None]:
-    """The new version, and the one before it."""
-    item = await release(
+    """The new version, in force from now or ``begin`` on, and the one before it."""
+    clock = SystemClock()
+    version = await release(
         store,
         ready.handbook,
         text=ready.text,
         programs=ready.programs,
-        begin=hours[0],
-        end=hours[1],
+        begin=clock.now() if begin is None else read_moment(begin),
+        end=None if end is None else read_moment(end, whole_day=True),
         coverage=ready.coverage,
-        clock=SystemClock(),
+        clock=clock,
         who=who,
         by=by,
     )
-    return item, (await load_versions(store)).find(ready.handbook, item.number - 1)
+    return version, (await load_versions(store)).find(ready.handbook, version.number - 1)
 
 
 def difference_lines(changed: dict[str, list[str]]) -> Iterator[str]:
