@@ -77,6 +77,7 @@ def test_each_trap_is_told_with_place_cause_and_cure() -> None:
     ("code", "cured"),
     [
         ("hidden-input", TRAPS.replace("{payee: {type: string, secret: true}}", "{payee: string}")),
+        ("hidden-input", TRAPS.replace("payee: string}", "payee: {type: string, secret: true}}")),
         ("reader-is-goal", TRAPS.replace("}\n  pay", ", read_only: true}\n  pay")),
         ("gate-left-open", TRAPS.replace("password)}", "password), closed_by: logout(user)}")),
     ],

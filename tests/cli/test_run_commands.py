@@ -112,6 +112,12 @@ def test_a_spent_budget_is_a_failed_run() -> None:
     assert "budget: the budget of 3 agent turns is spent" in done.output
 
 
+def test_a_request_of_ones_own_is_not_about_the_tasks_goal() -> None:
+    done = call("run", "bank", "--request", "Hello.")
+    assert done.exit_code == 1
+    assert "budget: the budget of 3 user turns is spent" in done.output
+
+
 @pytest.mark.parametrize("view", ["flat", "state-only"])
 def test_views(view: str) -> None:
     document = as_json("run", "it", "--task", "reset-own", "--view", view)

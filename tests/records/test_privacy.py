@@ -139,7 +139,7 @@ def test_a_session_that_waits_is_not_erased_without_a_word(tmp_path: Path) -> No
     assert told.exit_code == 1
     assert "waits for people" in told.stdout
     assert "pay" in ran("approvals", "list", session), "it can still be decided"
-    ran(*ERASE, "--session", session, "--unfinished")
+    ran(*ERASE, "--session", session[:12], "--unfinished")
     for words in (
         ("records", "actions", "--json"),
         ("records", "actions", "--csv"),

@@ -129,7 +129,7 @@ def test_a_reader_of_the_full_state_is_taken_first_by_its_tool_list_alone() -> N
         }
 
     assert "read_ledger" in verified_by("full-state")
-    assert "read_ledger" not in verified_by("official")
+    assert "read_ledger" not in verified_by("official") >= {"find_account", "read_balance"}
     assert "read_ledger" not in verified_by(None)
 
 

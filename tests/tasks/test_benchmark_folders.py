@@ -70,10 +70,15 @@ def test_a_folder_without_the_function_says_so(ferry: Path) -> None:
 @pytest.mark.parametrize(
     ("instead_of", "written", "message", "cure"),
     [
-        ("return FerryBenchmark()", "return None", "`open_benchmark()` gave", "`tasks()` and `op"),
+        (
+            "return FerryBenchmark()",
+            "return None",
+            "`open_benchmark()` gave nothing",
+            "`tasks()` and",
+        ),
         ("import ToolResult", "import Tool", "`benchmark.py` broke off with Imp", "mend it there"),
         ("    def tasks", "    async def tasks", "`tasks()` is `async def`", "write `def`, and re"),
-        ("return [BenchmarkTask(", "return [1]; [(", "`tasks()` gave", "`BenchmarkTask(name"),
+        ("return [BenchmarkTask(", "return [1]; [(", "`tasks()` gave something", "`BenchmarkTask("),
         ("return Ferry()", "raise OSError(7)", "`open(task)` broke off with OSError", "mend it"),
         ("return Ferry()", "return None", "`open(task)` gave", "`verdict(messages, said)`"),
         ("self.tools = self", "self.tools = None", "`tools` gave", "`schemas()` and an"),

@@ -123,6 +123,28 @@ def test_answers_and_states_are_copies() -> None:
     assert len(bank.state["accounts"]) == 7
 
 
+@pytest.mark.parametrize(
+    ("name", "table", "gate", "tool", "fields"),
+    [
+        ("clinic", "prescriptions", "identified", "find_prescription", ("patient_id", "medicine")),
+        ("clinic", "referrals", "identified", "find_referral", ("patient_id", "specialty")),
+        ("it", "requests", "signed_in", "find_request", ("employee", "group")),
+    ],
+)
+def test_a_row_is_looked_up_by_all_its_fields(
+    name: str, table: str, gate: str, tool: str, fields: tuple[str, str]
+) -> None:
+    example = load_example(name)
+    rows = {tuple(row[field] for field in fields) for row in example.base_state[table].values()}
+    people = sorted({person for person, _ in rows})
+    state = {**example.base_state, "sessions": {"confirmed": [], gate: people}}
+    system = Simulator(example.handbook.actions, example.handlers, state)
+    for person in people:
+        for other in sorted({each for _, each in rows}):
+            arguments = dict(zip(fields, (person, other), strict=True))
+            assert do(system, tool, **arguments)["found"] is ((person, other) in rows)
+
+
 @every_desk
 def test_the_full_state_reader_tells_no_secret(example: Example) -> None:
     (reader,) = (a.name for a in example.handbook.actions.values() if a.full_state)
