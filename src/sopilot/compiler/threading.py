@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from sopilot.program.model import Act, Branch, Check, Function, Step
+from sopilot.program.walk import Successors, continuations, reachable, step_graph
 
 _ANY = frozenset((True, False, None))
 
@@ -71,18 +72,8 @@ def _repeated(steps: Sequence[Step]) -> frozenset[str]:
     return frozenset(
         slot
         for slot, places in several
-        if any(_reached(targets, place) & set(places) for place in places)
+        if any(reachable(targets.__getitem__, targets[at]) & set(places) for at in places)
     )
-
-
-def _reached(targets: Sequence[tuple[int, ...]], start: int) -> set[int]:
-    numbers: set[int] = set()
-    waiting = [start]
-    while waiting:
-        new = set(targets[waiting.pop()]) - numbers
-        numbers |= new
-        waiting += new
-    return numbers
 
 
 def _without(
@@ -103,18 +94,8 @@ def _acts(steps: Sequence[Step]) -> bool:
     return any(isinstance(step, Act) for step in steps)
 
 
-def _targets(steps: Sequence[Step]) -> list[tuple[int, ...]]:
-    position = {step.label: index for index, step in enumerate(steps)}
-    result: list[tuple[int, ...]] = []
-    for index, step in enumerate(steps):
-        if isinstance(step, Check):
-            names: tuple[str | None, ...] = (step.met, step.unmet)
-        elif isinstance(step, Branch):
-            names = (step.then, step.otherwise)
-        else:
-            names = (step.next,) if isinstance(step, Act) else ()
-        result.append(tuple(index + 1 if name is None else position[name] for name in names))
-    return result
+def _targets(steps: Sequence[Step]) -> Successors:
+    return step_graph(steps, [continuations(step) for step in steps])
 
 
 def _checked_below(
@@ -262,14 +243,13 @@ def _falls_to(step: Step, node: _Node) -> int | None:
     return node.targets[1 if isinstance(step, Check) and step.met is not None else 0]
 
 
-def without_uncalled(functions: dict[str, Function], entry: str) -> frozenset[str]:
-    """Takes away the groups that no path comes to. What is called by those that are left."""
-    called = {entry}
-    waiting = [entry]
-    while waiting:
-        new = {step.function for step in functions[waiting.pop()].checks} - called
-        called |= new
-        waiting += new & functions.keys()
+def without_uncalled(functions: dict[str, Function], entry: str) -> set[str]:
+    """Remove the groups that no path comes to; return the names that the others call."""
+
+    def called_by(name: str) -> list[str]:
+        return [step.function for step in functions[name].checks] if name in functions else []
+
+    called = reachable(called_by, [entry])
     for name in functions.keys() - called:
         del functions[name]
-    return frozenset(called)
+    return called

@@ -35,11 +35,11 @@ from sopilot.program.model import (
 from sopilot.program.walk import (
     Targets,
     bound_before,
-    can_end,
     condition_depth,
     continuations,
-    find_cycle,
+    cycles,
     reachable,
+    reversed_graph,
     runs_down,
     slots_in,
     step_condition,
@@ -116,11 +116,6 @@ def require_valid(
 def is_identifier(name: str) -> bool:
     """ASCII on purpose: a name is shown to models and people, and must not look like another."""
     return _IDENTIFIER.fullmatch(name) is not None
-
-
-def callees(function: Function) -> tuple[str, ...]:
-    """The functions a function calls, each once, in order of first call."""
-    return tuple(dict.fromkeys([step.function for step in function.checks]))
 
 
 def _repeated(names: Sequence[str]) -> Iterable[str]:
@@ -214,46 +209,30 @@ class _Verifier:
         """Cycles and functions that the entry never reaches. A gate that identifies the customer
         is there for the guard, also where this procedure doesn't require it."""
         functions, entry = self.program.functions, self.program.entry
-        done: set[str] = set()
+        calls = {
+            name: [step.function for step in function.checks if step.function in functions]
+            for name, function in functions.items()
+        }
+        called = reachable(calls.__getitem__, [entry]) if entry in functions else functions
+        for name, function in functions.items():
+            if name not in called and not function.principal:
+                message = f"`{name}` is never called from `{entry}`"
+                check = _FunctionCheck(self, function)
+                check.whole("unused-function", message, "call it or remove it")
         in_cycle: set[str] = set()
-        if entry in functions:
-            self._walk([entry], done, in_cycle)
-        unused = [n for n, item in functions.items() if not (n in done or item.principal)]
-        for name in unused if entry in functions else ():
-            message = f"`{name}` is never called from `{entry}`"
-            check = _FunctionCheck(self, functions[name])
-            check.whole("unused-function", message, "call it or remove it")
-        # Cycles among unused functions are worth naming too, in the same run.
-        self._walk(unused, done, in_cycle)
-
-    def _walk(self, roots: list[str], done: set[str], in_cycle: set[str]) -> None:
-        functions = self.program.functions
-        for root in roots:
-            if root in done:
+        for cycle in cycles(calls.__getitem__, functions):
+            if in_cycle.issuperset(cycle):
                 continue
-            path = {root: iter(functions[root].checks)}
-            while path:
-                name, pending = next(reversed(path.items()))
-                step = next(pending, None)
-                if step is None:
-                    del path[name]
-                    done.add(name)
-                elif step.function in path:
-                    names = list(path)
-                    self._report_cycle(names[names.index(step.function) :], in_cycle)
-                elif step.function not in done and step.function in functions:
-                    path[step.function] = iter(functions[step.function].checks)
-
-    def _report_cycle(self, cycle: list[str], seen: set[str]) -> None:
-        if seen.issuperset(cycle):
-            return
-        seen.update(cycle)
-        last = self.program.functions[cycle[-1]]
-        steps = enumerate(last.steps)
-        calls = (at for at, s in steps if isinstance(s, Check) and s.function == cycle[0])
-        message = "cyclic call: " + " → ".join(f"`{name}`" for name in [*cycle, cycle[0]])
-        help = "a function may not call itself, directly or through others"
-        _FunctionCheck(self, last).step(next(calls), "cyclic-call", message, help)
+            in_cycle.update(cycle)
+            last = functions[cycle[-1]]
+            closing = next(
+                at
+                for at, step in enumerate(last.steps)
+                if isinstance(step, Check) and step.function == cycle[0]
+            )
+            message = "cyclic call: " + " → ".join(f"`{name}`" for name in [*cycle, cycle[0]])
+            help = "a function may not call itself, directly or through others"
+            _FunctionCheck(self, last).step(closing, "cyclic-call", message, help)
 
 
 class _FunctionCheck:
@@ -436,19 +415,27 @@ class _FunctionCheck:
         function, steps = self.function, self.function.steps
         if runs_down(function, self._targets):
             return
-        graph = step_graph(function, self._targets)
-        for index, seen in enumerate(reachable(graph)):
-            if not seen:
+        graph = step_graph(steps, self._targets)
+        places = range(len(steps))
+        reached = reachable(graph.__getitem__, [0])
+        for index in places:
+            if index not in reached:
                 message = f"no path of `{function.name}` gets to `{steps[index].label}`"
                 help = "go to it from some step or remove it"
                 self.step(index, "unreachable-step", message, help)
-        ends = [not successors for successors in graph]
-        trapped = [index for index, able in enumerate(can_end(graph, ends)) if not able]
-        if trapped:
-            message = f"from `{steps[trapped[0]].label}` no path of `{function.name}` ends"
-            self.step(trapped[0], "no-end", message, f"let some path get to {self._ends}")
+        ends = [index for index in places if not graph[index]]
+        able = reachable(reversed_graph(graph).__getitem__, ends)
+        trapped = next((index for index in places if index not in able), None)
+        if trapped is not None:
+            message = f"from `{steps[trapped].label}` no path of `{function.name}` ends"
+            self.step(trapped, "no-end", message, f"let some path get to {self._ends}")
             return
-        cycle = find_cycle(graph, [isinstance(step, Choose) for step in steps])
+
+        def without_choices(index: int) -> Iterator[int]:
+            return (place for place in graph[index] if not isinstance(steps[place], Choose))
+
+        decided = [index for index in places if not isinstance(steps[index], Choose)]
+        cycle = next(cycles(without_choices, decided), [])
         if cycle:
             labels = [f"`{steps[index].label}`" for index in [*cycle, cycle[0]]]
             help = "a bound result never changes, so every loop needs a `choose` that can leave it"
@@ -475,7 +462,7 @@ class _FunctionCheck:
         slots = tuple(dict.fromkeys([slot for names in read.values() for slot in names]))
         if not slots:
             return
-        bound = bound_before(self.function, step_graph(self.function, self._targets), slots)
+        bound = bound_before(self.function, step_graph(self.function.steps, self._targets), slots)
         bit = {slot: 1 << index for index, slot in enumerate(slots)}
         for index, names in read.items():
             for slot in names:

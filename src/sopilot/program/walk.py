@@ -6,10 +6,10 @@ answers its checks, and tries undecided checks both ways.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from sopilot.program.model import (
     Act,
@@ -41,18 +41,20 @@ Targets = tuple[str | None, ...]
 Successors = list[tuple[int, ...]]
 """Position of a step → positions it may go to. A target that does not exist is left out."""
 
+Node = TypeVar("Node", bound=Hashable)
+
 _ENDS = (ReturnStep, CompleteStep, FailStep)
 _JOINED = (Every, Some)
 
 
 def continuations(step: Step) -> Targets:
-    """The labels a step may go to; ``None`` is the step below it."""
+    """The labels a step may go to, ``met`` and ``then`` first; ``None`` is the step below it."""
     if isinstance(step, Check):
-        return (step.met, step.unmet) if step.met != step.unmet else (step.met,)
+        return step.met, step.unmet
     if isinstance(step, Branch):
-        return (step.then, step.otherwise) if step.then != step.otherwise else (step.then,)
+        return step.then, step.otherwise
     if isinstance(step, Choose):
-        return tuple(dict.fromkeys(option.target for option in step.options))
+        return tuple([option.target for option in step.options])
     if isinstance(step, _ENDS):
         return ()
     return (step.next,)
@@ -89,10 +91,10 @@ def step_condition(step: Step) -> Condition | None:
     return None
 
 
-def step_graph(function: Function, targets: Sequence[Targets]) -> Successors:
+def step_graph(steps: Sequence[Step], targets: Sequence[Targets]) -> Successors:
     """``targets`` are the continuations of each step, in order."""
-    size = len(function.steps)
-    position = {step.label: index for index, step in enumerate(function.steps)}
+    size = len(steps)
+    position = {step.label: index for index, step in enumerate(steps)}
     graph: Successors = []
     for index, labels in enumerate(targets):
         places = tuple(
@@ -104,57 +106,46 @@ def step_graph(function: Function, targets: Sequence[Targets]) -> Successors:
     return graph
 
 
-def reachable(graph: Successors) -> list[bool]:
-    """Which steps a run that starts at the first one can get to."""
-    seen = [False] * len(graph)
-    if graph:
-        seen[0] = True
-    waiting = [0] if graph else []
+def reachable(successors: Callable[[Node], Iterable[Node]], starts: Iterable[Node]) -> set[Node]:
+    """The starts, and every node that some path leads to from one of them."""
+    seen = set(starts)
+    waiting = list(seen)
     while waiting:
-        for successor in graph[waiting.pop()]:
-            if not seen[successor]:
-                seen[successor] = True
-                waiting.append(successor)
+        new = set(successors(waiting.pop())) - seen
+        seen |= new
+        waiting += new
     return seen
 
 
-def can_end(graph: Successors, ends: Sequence[bool]) -> list[bool]:
-    """Which steps have some path to an end."""
+def reversed_graph(graph: Successors) -> Successors:
+    """For every step the steps that may go to it."""
     sources: list[list[int]] = [[] for _ in graph]
     for index, successors in enumerate(graph):
         for successor in successors:
             sources[successor].append(index)
-    able = list(ends)
-    waiting = [index for index, end in enumerate(ends) if end]
-    while waiting:
-        for source in sources[waiting.pop()]:
-            if not able[source]:
-                able[source] = True
-                waiting.append(source)
-    return able
+    return [tuple(places) for places in sources]
 
 
-def find_cycle(graph: Successors, left_out: Sequence[bool]) -> list[int]:
-    """Some cycle that avoids the steps in ``left_out``, or nothing."""
-    state = [2 if out else 0 for out in left_out]  # 0 new, 1 on the path, 2 done
-    for start in range(len(graph)):
-        if state[start]:
+def cycles(
+    successors: Callable[[Node], Iterable[Node]], starts: Iterable[Node]
+) -> Iterator[list[Node]]:
+    """The cycles that a depth-first search from ``starts`` closes."""
+    done: set[Node] = set()
+    for start in starts:
+        if start in done:
             continue
-        path: list[int] = [start]
-        pending = [iter(graph[start])]
-        state[start] = 1
+        path = {start: iter(successors(start))}
         while path:
-            successor = next(pending[-1], None)
+            node, pending = next(reversed(path.items()))
+            successor = next(pending, None)
             if successor is None:
-                state[path.pop()] = 2
-                pending.pop()
-            elif state[successor] == 1:
-                return path[path.index(successor) :]
-            elif state[successor] == 0:
-                state[successor] = 1
-                path.append(successor)
-                pending.append(iter(graph[successor]))
-    return []
+                del path[node]
+                done.add(node)
+            elif successor in path:
+                nodes = list(path)
+                yield nodes[nodes.index(successor) :]
+            elif successor not in done:
+                path[successor] = iter(successors(successor))
 
 
 def runs_down(function: Function, targets: Sequence[Targets]) -> bool:
