@@ -10,7 +10,7 @@ from sopilot.compiler.action_facts import (
     handbook_facts,
     input_schema,
 )
-from sopilot.compiler.functions import left_out, verifier_call
+from sopilot.compiler.functions import left_out, verifier_arguments
 from sopilot.compiler.pipeline import compile_handbook, compile_procedure
 from sopilot.compiler.schedule import goal_terms
 from sopilot.compiler.simplify import simplify
@@ -232,21 +232,21 @@ def test_of_a_schema_what_says_what_a_value_is(
 )
 def test_no_value_is_handed_on_where_the_input_takes_it(item: Input, handed_on: bool) -> None:
     call = ActionCall("look", (("x", Constant(None)),))
-    found = verifier_call(call, Action("look", (item,)), Predicate("a"))
-    assert found == ("look", (("x", Literal(None)),) if handed_on else ())
+    found = verifier_arguments(call, Action("look", (item,)), Predicate("a"))
+    assert found == ((("x", Literal(None)),) if handed_on else ())
 
 
 def test_what_the_machine_asks_itself_takes_whatever_it_is_given() -> None:
     call = ActionCall(ASK_USER, (("question", Constant("q")), ("who", Name("user"))))
-    found = verifier_call(call, Action(ASK_USER), Predicate("a", ("user",)))
-    assert found == (ASK_USER, (("question", Literal("q")), ("who", Local("user"))))
+    found = verifier_arguments(call, Action(ASK_USER), Predicate("a", ("user",)))
+    assert found == (("question", Literal("q")), ("who", Local("user")))
     strange = Action("look", (Input("a"), Input("b", required=False), Input("c")))
     call = ActionCall("look", (("c", Path("first", ("id",))), ("a", Name("nobody"))))
-    assert verifier_call(call, strange, Predicate("a", ("user",)))[1] == (
+    assert verifier_arguments(call, strange, Predicate("a", ("user",))) == (
         ("a", Unknown("nobody")),
         ("c", Path("first", ("id",))),
     )
-    assert verifier_call(ActionCall("look"), strange, Predicate("a"))[1] == (
+    assert verifier_arguments(ActionCall("look"), strange, Predicate("a")) == (
         ("a", Unknown("a")),
         ("c", Unknown("c")),
     )

@@ -23,7 +23,6 @@ from sopilot.compiler.schedule import goal_terms
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.model import BUILT_IN, Action, ActionCall, Input, Predicate, Procedure
 from sopilot.handbook.requirements import Binding, Constant, Leaf, Name, Path
-from sopilot.messages.errors import InternalBug
 from sopilot.program.model import (
     MISSING_RECIPE,
     Act,
@@ -185,21 +184,18 @@ def rule_function(
 def recipe_act(
     label: str, call: ActionCall, predicate: Predicate, actions: Mapping[str, Action]
 ) -> Act:
-    action, arguments = verifier_call(call, actions[call.action], predicate)
     return Act(
         label,
-        action,
-        arguments,
+        call.action,
+        verifier_arguments(call, actions[call.action], predicate),
         name=call.name,
         each=call.each,
         element=call.element,
     )
 
 
-def verifier_call(
-    call: ActionCall, action: Action, predicate: Predicate
-) -> tuple[str, CallArguments]:
-    """The call under the predicate's own parameter names."""
+def verifier_arguments(call: ActionCall, action: Action, predicate: Predicate) -> CallArguments:
+    """The arguments of the call under the predicate's own parameter names."""
     mapped = dict(call.arguments)
     arguments: list[tuple[str, CallArgument]] = []
     # Built-in questions take whatever the recipe gives them.
@@ -219,7 +215,7 @@ def verifier_call(
             arguments.append((item.name, Local(term.name)))
         else:
             arguments.append((item.name, Unknown(term.name)))
-    return call.action, tuple(arguments)
+    return tuple(arguments)
 
 
 def _takes_null(item: Input) -> bool:
@@ -236,18 +232,6 @@ def _fallback(
     )
 
 
-LOGIN, SECOND_FACTOR = "login", "second_factor"
-
-
-def template_for(
-    predicate: Predicate, actions: Mapping[str, Action], predicates: Mapping[str, Predicate]
-) -> str:
-    if predicate.established_by is None:
-        raise InternalBug(f"`{predicate.name}` is not a gate")
-    requires = actions[predicate.established_by.action].requires
-    return SECOND_FACTOR if required_gates(requires, predicates) else LOGIN
-
-
 def gate_function(
     name: str,
     predicate: Predicate,
@@ -255,15 +239,16 @@ def gate_function(
     predicates: Mapping[str, Predicate],
     offered: frozenset[str],
 ) -> Function:
-    template = template_for(predicate, actions, predicates)
     call = predicate.established_by
     assert call is not None
-    action, arguments = verifier_call(call, actions[call.action], predicate)
+    behind_a_gate = required_gates(actions[call.action].requires, predicates)
+    template = "second_factor" if behind_a_gate else "login"
+    arguments = verifier_arguments(call, actions[call.action], predicate)
     wants = tuple(dict.fromkeys(term.name for _, term in arguments if isinstance(term, Unknown)))
     steps: list[Step] = []
     if wants:
         steps.append(Ask("ask", wants))
-    steps.append(Act("establish", action, arguments))
+    steps.append(Act("establish", call.action, arguments))
     notes: tuple[str, ...] = (f"template: {template}",)
     if call.action not in offered:
         notes = (*notes, f"{call.action} is not offered, so the gate cannot be opened")

@@ -43,7 +43,6 @@ from sopilot.compiler.schedule import (
     goal_arguments,
     goal_terms,
     inputs_by_name,
-    own,
     refusal,
     start_names,
 )
@@ -303,7 +302,11 @@ def _key(procedure: Procedure, goal: Action) -> object:
         procedure.says,
         procedure.arguments,
         goal.requires,
-        own(procedure, goal),
+        # A schema is a dictionary, which has no hash.
+        repr((procedure.inputs, procedure.computed)),
+        procedure.confirm,
+        procedure.otherwise,
+        goal.confirm,
     )
 
 

@@ -273,33 +273,26 @@ class Unopened:
 def unopened_gates(
     tree: Tree, guards: tuple[Guard, ...], closure: GuardClosure
 ) -> tuple[Unopened, ...]:
-    search = _Search(frozenset(guard.leaf for guard in guards), closure)
-    search.walk(tree, frozenset())
-    return tuple(search.unopened.values())
+    gates = {guard.leaf for guard in guards}
+    met: set[Leaf] = set()
+    unopened: dict[tuple[Leaf, Leaf], Unopened] = {}
 
-
-class _Search:
-    def __init__(self, gates: frozenset[Leaf], closure: GuardClosure) -> None:
-        self.unopened: dict[tuple[Leaf, Leaf], Unopened] = {}
-        self._gates = gates
-        self._closure = closure
-        self._met: set[Leaf] = set()
-
-    def walk(self, tree: Tree, opened: frozenset[Leaf]) -> frozenset[Leaf]:
-        """The gates that are open after the tree, if it holds."""
-        if isinstance(tree, Leaf):
-            for gate, action in self._closure.direct(tree):
+    def opened_by(part: Tree, opened: frozenset[Leaf]) -> frozenset[Leaf]:
+        """The gates that are open after the part, if it holds."""
+        if isinstance(part, Leaf):
+            for gate, action in closure.direct(part):
                 if gate not in opened:
-                    later = gate not in self._met
-                    self.unopened.setdefault(
-                        (tree, gate), Unopened(tree, gate, action, later=later)
-                    )
-            if tree not in self._gates:
+                    later = gate not in met
+                    unopened.setdefault((part, gate), Unopened(part, gate, action, later=later))
+            if part not in gates:
                 return opened
-            self._met.add(tree)
-            return opened | {tree}
-        if isinstance(tree, CONJUNCTION):
-            for child in tree.children:
-                opened = self.walk(child, opened)
+            met.add(part)
+            return opened | {part}
+        if isinstance(part, CONJUNCTION):
+            for child in part.children:
+                opened = opened_by(child, opened)
             return opened
-        return frozenset.intersection(*[self.walk(child, opened) for child in tree.children])
+        return frozenset.intersection(*[opened_by(child, opened) for child in part.children])
+
+    opened_by(tree, frozenset())
+    return tuple(unopened.values())

@@ -105,12 +105,11 @@ def shared_state(program: Program) -> tuple[str, ...]:
 def unprovable(program: Program) -> tuple[Unprovable, ...]:
     unprovables: list[Unprovable] = []
     for function in _rules(program):
-        name = function.judges
         disturbing = [_disturbs_itself(recipe, program) for recipe in function.recipes]
         if function.verdict is None and not function.judged_by_model:
-            unprovables.append(Unprovable(name))
+            unprovables.append(Unprovable(function.judges))
         elif disturbing and all(disturbing):
-            unprovables.append(Unprovable(name, disturbing[0]))
+            unprovables.append(Unprovable(function.judges, disturbing[0]))
     return tuple(unprovables)
 
 
@@ -155,19 +154,17 @@ class RankedRecipes:
         return not self.chosen
 
 
-def unmapped_inputs(call: ActionCall, action: Action, parameters: tuple[str, ...]) -> list[str]:
-    """The action's inputs for which neither the predicate nor a constant gives a value."""
+def _values_to_find(call: ActionCall, action: Action, parameters: tuple[str, ...]) -> int:
+    """The number of inputs for which neither the predicate nor a constant gives a value."""
     mapped = dict(call.arguments)
-    results = []
+    number = 0
     for item in action.inputs:
-        if item.name not in mapped:
-            if item.required:
-                results.append(item.name)
-            continue
-        term = mapped[item.name]
-        if isinstance(term, Name) and term.name not in parameters:
-            results.append(term.name)
-    return results
+        term = mapped.get(item.name)
+        if term is None:
+            number += item.required
+        elif isinstance(term, Name):
+            number += term.name not in parameters
+    return number
 
 
 def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
@@ -182,61 +179,6 @@ def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
         else:
             gone.add(call.answer)
     return tuple(usable)
-
-
-def rank_recipes(
-    predicate: Predicate,
-    actions: Mapping[str, Action],
-    predicates: Mapping[str, Predicate],
-    offered: frozenset[str],
-    *,
-    wide_first: bool,
-) -> RankedRecipes:
-    notes: list[str] = []
-    ranked: list[tuple[_Rank, Recipe, tuple[str, ...], frozenset[Tree]]] = []
-    for position, recipe in enumerate(predicate.recipes):
-        usable = _carried_out(recipe, offered)
-        absent = tuple(call for call in recipe if call.action not in offered)
-        if not usable:
-            notes.append(f"dropped: {_called(absent)} is not offered")
-            continue
-        gates = frozenset(
-            substitute(gate, dict(plain_binding(call.arguments)))
-            for call in usable
-            for gate in required_gates(actions[call.action].requires, predicates)
-        )
-        unknown = sum(
-            len(unmapped_inputs(call, actions[call.action], predicate.parameters))
-            for call in usable
-        )
-        # A reader that stands for only a part of the recipe proves less than the whole.
-        left_out = len(recipe) - len(usable)
-        whole = (
-            wide_first and not left_out and all(actions[item.action].full_state for item in usable)
-        )
-        wide = not wide_first and any(actions[call.action].full_state for call in usable)
-        key = (not whole, left_out, wide, unknown, len(gates), len(usable), position)
-        ranked.append((key, usable, tuple(call.action for call in absent), gates))
-    ranked.sort(key=lambda entry: entry[0])
-    if not ranked:
-        return RankedRecipes((), notes=tuple(notes))
-    key, chosen, absent_from_chosen, open_gates = ranked[0]
-    if absent_from_chosen:
-        notes.append(
-            f"{', '.join(absent_from_chosen)} is not offered; the recipe uses what is offered"
-        )
-    fallbacks = []
-    for _, recipe, _, gates in ranked[1:]:
-        if gates <= open_gates:
-            fallbacks.append(recipe)
-        else:
-            notes.append(f"no fallback: {_called(recipe)} needs a gate that nobody opens for it")
-    return RankedRecipes(
-        chosen=chosen,
-        fallbacks=tuple(fallbacks),
-        notes=tuple(notes),
-        because=_because(key, len(ranked)),
-    )
 
 
 class ChosenRecipes:
@@ -260,14 +202,50 @@ class ChosenRecipes:
     def of(self, predicate: str) -> RankedRecipes:
         ranked = self._ranked.get(predicate)
         if ranked is None:
-            ranked = self._ranked[predicate] = rank_recipes(
-                self._predicates[predicate],
-                self._actions,
-                self._predicates,
-                self._offered,
-                wide_first=self._wide_first,
-            )
+            ranked = self._ranked[predicate] = self._rank(self._predicates[predicate])
         return ranked
+
+    def _rank(self, predicate: Predicate) -> RankedRecipes:
+        notes: list[str] = []
+        ranked: list[tuple[_Rank, Recipe, Recipe, frozenset[Tree]]] = []
+        for position, recipe in enumerate(predicate.recipes):
+            usable = _carried_out(recipe, self._offered)
+            absent = tuple(call for call in recipe if call.action not in self._offered)
+            if not usable:
+                notes.append(f"dropped: {_called(absent)} is not offered")
+                continue
+            actions = [self._actions[call.action] for call in usable]
+            gates = frozenset(
+                substitute(gate, dict(plain_binding(call.arguments)))
+                for call, action in zip(usable, actions, strict=True)
+                for gate in required_gates(action.requires, self._predicates)
+            )
+            unknown = sum(
+                _values_to_find(call, action, predicate.parameters)
+                for call, action in zip(usable, actions, strict=True)
+            )
+            # A reader that stands for only a part of the recipe proves less than the whole.
+            left_out = len(recipe) - len(usable)
+            reads_all = [action.full_state for action in actions]
+            whole = self._wide_first and not left_out and all(reads_all)
+            wide = not self._wide_first and any(reads_all)
+            key = (not whole, left_out, wide, unknown, len(gates), len(usable), position)
+            ranked.append((key, usable, absent, gates))
+        ranked.sort(key=lambda entry: entry[0])
+        if not ranked:
+            return RankedRecipes((), notes=tuple(notes))
+        key, chosen, absent, open_gates = ranked[0]
+        if absent:
+            names = ", ".join(call.action for call in absent)
+            notes.append(f"{names} is not offered; the recipe uses what is offered")
+        fallbacks = []
+        for _, recipe, _, gates in ranked[1:]:
+            if gates <= open_gates:
+                fallbacks.append(recipe)
+            else:
+                reason = "needs a gate that nobody opens for it"
+                notes.append(f"no fallback: {_called(recipe)} {reason}")
+        return RankedRecipes(chosen, tuple(fallbacks), tuple(notes), _because(key, len(ranked)))
 
     def verifying(self, predicate: str) -> Recipe:
         """The chosen one; none where no tool verifies it."""

@@ -69,12 +69,6 @@ def goal_arguments(terms: Binding, scope: frozenset[str]) -> Arguments:
     return tuple([(name, argument_of(term, scope)) for name, term in terms])
 
 
-def own(procedure: Procedure, goal: Action) -> str:
-    """The parts of a procedure beyond its tree and its goal that make a program."""
-    own = (procedure.inputs, procedure.computed, procedure.confirm, procedure.otherwise)
-    return repr((own, goal.confirm))
-
-
 def refusal(handbook: Handbook, otherwise: str) -> FailStep:
     """The refusing step: it starts another procedure, tells the user something, or neither."""
     if otherwise in handbook.procedures:
