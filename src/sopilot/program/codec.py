@@ -170,7 +170,7 @@ def _argument_to_yaml(argument: CallArgument) -> str:
         return text_to_yaml("$" + _path_to_text(argument))
     value = argument.value
     if isinstance(value, str) and value[:1] in ("$", "?"):
-        return text_to_yaml(value[0] + value)
+        value = value[0] + value
     return scalar_to_yaml(value)
 
 
@@ -220,17 +220,15 @@ class Kind(NamedTuple):
     empty: Any = ""
 
 
-def _read_items(report: DiagnosticCollector, node: Node, what: str) -> tuple[Node, ...]:
-    if isinstance(node, ListNode):
-        return node.items
-    wrong(report, node, what, "a list")
-    return ()
-
-
 def _list_of(kind: Kind, what: str = "", *, inline: bool = False) -> Kind:
+    """``what`` names an entry in messages. Entries that could not be read are left out."""
+
     def read(report: DiagnosticCollector, node: Node, name: str) -> tuple[Any, ...]:
-        items = _read_items(report, node, name)
-        return tuple(kind.read(report, item, what or f"an entry of {name}") for item in items)
+        if not isinstance(node, ListNode):
+            wrong(report, node, name, "a list")
+            return ()
+        values = [kind.read(report, item, what or f"an entry of {name}") for item in node.items]
+        return tuple(value for value in values if value is not None)
 
     def write(values: Iterable[Any]) -> Value:
         written = [kind.write(value) for value in values]
@@ -252,6 +250,16 @@ def _mapping_of(kind: Kind, what: str = "") -> Kind:
         return {text_to_yaml(name): kind.write(value) for name, value in values.items()}
 
     return Kind(read, write, {})
+
+
+def _or_null(kind: Kind, null: Any) -> Kind:
+    """``null`` is the value that a null in the file stands for."""
+
+    def read(report: DiagnosticCollector, node: Node, what: str) -> Any:
+        is_null = isinstance(node, ScalarNode) and node.value is None
+        return null if is_null else kind.read(report, node, what)
+
+    return Kind(read, kind.write)
 
 
 def _read_whole(report: DiagnosticCollector, node: Node, what: str) -> int:
@@ -291,27 +299,16 @@ def _read_schema(report: DiagnosticCollector, node: Node, what: str) -> Mapping[
 
 def _write_schema(schema: Mapping[str, object]) -> str:
     kind = schema.get("type")
-    return (
-        text_to_yaml(kind) if len(schema) == 1 and isinstance(kind, str) else json_to_yaml(schema)
-    )
+    if len(schema) == 1 and isinstance(kind, str):
+        return text_to_yaml(kind)
+    return json_to_yaml(schema)
 
 
-def _read_object_schema(
-    report: DiagnosticCollector, node: Node, what: str
-) -> dict[str, object] | None:
-    value = _json_of(node)
-    if isinstance(value, dict):
-        return value
+def _read_object_schema(report: DiagnosticCollector, node: Node, what: str) -> object:
+    if isinstance(node, MapNode):
+        return _json_of(node)
     wrong(report, node, what, "a JSON Schema object")
     return None
-
-
-def _read_closing(report: DiagnosticCollector, node: Node, what: str) -> str:
-    return "" if _is_null(node) else worded(report, node, what)
-
-
-def _is_null(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.value is None
 
 
 def _read_call_arguments(report: DiagnosticCollector, node: Node, what: str) -> CallArguments:
@@ -407,37 +404,21 @@ def _read_step(report: DiagnosticCollector, node: Node, what: str) -> Step | Non
     return step
 
 
-def _read_steps(report: DiagnosticCollector, node: Node, what: str) -> tuple[Step, ...]:
-    steps = [_read_step(report, item, what) for item in _read_items(report, node, what)]
-    return tuple(step for step in steps if step is not None)
-
-
 def _read_act(report: DiagnosticCollector, node: Node, what: str) -> Act | None:
     step = _read_step(report, node, what)
-    if step is not None and not isinstance(step, Act):
-        wrong(report, node, what, "an `act` step")
-    return step if isinstance(step, Act) else None
-
-
-def _read_fallback(report: DiagnosticCollector, node: Node, what: str) -> tuple[Act, ...]:
-    if not isinstance(node, ListNode):
-        wrong(report, node, "a fallback", "a list of `act` steps")
-        return ()
-    acts = [_read_act(report, item, "a part of a fallback") for item in node.items]
-    return tuple(act for act in acts if act is not None)
+    if step is None or isinstance(step, Act):
+        return step
+    wrong(report, node, what, "an `act` step")
+    return None
 
 
 def _write_step(step: Step) -> dict[str, Value]:
     return _written(step, _BY_TYPE[type(step)])
 
 
-def _write_act(act: Act) -> str:
-    return _flow(_write_step(act))
-
-
 TEXT = Kind(text, text_to_yaml)
 WORDING = Kind(worded, text_to_yaml)
-CLOSING = Kind(_read_closing, text_to_yaml)
+CLOSING = _or_null(WORDING, "")
 FLAG = Kind(flag, scalar_to_yaml, False)
 WHOLE_NUMBER = Kind(_read_whole, scalar_to_yaml, 0)
 VERSION = Kind(_read_version, scalar_to_yaml, FORMAT)
@@ -450,15 +431,12 @@ ARGUMENTS = Kind(_read_arguments, _write_arguments)
 CALL_ARGUMENTS = Kind(_read_call_arguments, _write_arguments)
 EACH = Kind(_read_each, _write_each)
 CONDITION = Kind(_read_condition, _write_condition, Always(True))
-OPTIONAL_CONDITION = Kind(
-    lambda report, node, what: None if _is_null(node) else _read_condition(report, node, what),
-    _write_condition,
-)
+OPTIONAL_CONDITION = _or_null(CONDITION, None)
 FUNCTION_KIND = Kind(_read_kind, str, model.Kind.RULE)
 JUDGED_BY = Kind(_read_judged_by, lambda _: "model")
-STEPS = Kind(_read_steps, lambda steps: [_write_step(step) for step in steps], ())
-ACT = Kind(_read_act, _write_act)
-FALLBACKS = _list_of(Kind(_read_fallback, lambda acts: _flow([_write_act(act) for act in acts])))
+STEPS = _list_of(Kind(_read_step, _write_step))
+ACT = Kind(_read_act, lambda act: _flow(_write_step(act)))
+FALLBACKS = _list_of(_list_of(ACT, "a part of a fallback", inline=True), "a fallback")
 
 # --- tables -------------------------------------------------------------------------------
 
