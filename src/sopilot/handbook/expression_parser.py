@@ -118,12 +118,9 @@ def _tokens(text: str) -> Iterator[_Token]:
         match = _RAW_TEXT.match(text, at) or _TOKEN.match(text, at)
         if match is None:
             sign = text[at]
-            if sign == "=":
-                raise SyntaxProblem("`=` isn't an operator", at, "did you mean `==`?")
-            if sign in "&|":
-                raise SyntaxProblem(
-                    f"`{sign}` isn't an operator", at, f"did you mean `{sign * 2}`?"
-                )
+            if sign in "=&|":
+                help = f"did you mean `{sign * 2}`?"
+                raise SyntaxProblem(f"`{sign}` isn't an operator", at, help)
             if sign in "'\"":
                 raise SyntaxProblem("a text isn't closed", at)
             raise SyntaxProblem(f"unexpected `{sign}`", at)
@@ -175,14 +172,17 @@ class _Parser:
         self._open += 1
         if self._open > DEEPEST:
             raise SyntaxProblem("it is nested too deeply", self._token.at)
-        condition = self._joined("||", lambda: self._joined("&&", self._binary))
+        condition = self._disjunction()
         if self._is("?"):
             at = self._take().at
-            then = self._joined("||", lambda: self._joined("&&", self._binary))
+            then = self._disjunction()
             self.expect(":")
             condition = self._node("?", at, condition, then, self.expression())
         self._open -= 1
         return condition
+
+    def _disjunction(self) -> Node:
+        return self._joined("||", lambda: self._joined("&&", self._binary))
 
     def _joined(self, sign: str, part: Callable[[], Node]) -> Node:
         parts, at = [part()], self._token.at
@@ -207,7 +207,8 @@ class _Parser:
         negative = bool(signs) and signs[-1].text == "-" and self._token.kind == "number"
         node = self._member(negative=negative)
         for sign in reversed(signs[: len(signs) - negative]):
-            node = self._node("negate" if sign.text == "-" else "!", sign.at, node)
+            parts = (Node("literal", sign.at, value=0), node) if sign.text == "-" else (node,)
+            node = self._node(sign.text, sign.at, *parts)
         return node
 
     def _member(self, *, negative: bool) -> Node:

@@ -9,7 +9,7 @@ expression on the same values gives the same answer on every machine.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any
@@ -23,11 +23,11 @@ from sopilot.handbook.operators import (
     INT64,
     OPERATORS,
     WRITTEN_NULL,
+    Function,
     Undecided,
     at,
     contains,
     settle,
-    subtract,
     truth,
     whole,
 )
@@ -146,7 +146,7 @@ class _Checker:
             case "!" | "&&" | "||":
                 self._need(node, kinds, "truth")
                 return "truth"
-            case "-" | "*" | "/" | "%" | "negate":
+            case "-" | "*" | "/" | "%":
                 self._need(node, kinds, "number")
                 return "number"
             case "<" | "<=" | ">" | ">=" | "==" | "!=" | "+":
@@ -165,8 +165,7 @@ class _Checker:
     def _need(self, node: Node, kinds: Iterable[str | None], wanted: str) -> None:
         if any(kind not in (None, wanted) for kind in kinds):
             words = "true or false" if wanted == "truth" else "numbers"
-            sign = "-" if node.kind == "negate" else node.kind
-            self._report(node, f"`{sign}` needs {words}")
+            self._report(node, f"`{node.kind}` needs {words}")
 
     def _check_call(self, node: Node) -> str | None:
         name = str(node.value)
@@ -242,22 +241,57 @@ class _Evaluation:
     def value(self, node: Node, names: Mapping[str, object]) -> object:
         self.spend(1)
         kind, parts = node.kind, node.parts
-        if kind == "literal":
-            return node.value
-        if kind == "name":
-            if node.value not in names:
-                raise Undecided(f"`{node.value}` has no value")
-            return names[str(node.value)]
-        if kind in OPERATORS:
-            left, right = self.value(parts[0], names), self.value(parts[1], names)
-            self._weigh(left)
-            self._weigh(right)
-            return OPERATORS[kind](left, right)
-        if kind in ("&&", "||"):
-            return settle((partial(self.value, part, names) for part in parts), kind == "||")
+        match kind:
+            case "literal":
+                return node.value
+            case "null":
+                return WRITTEN_NULL
+            case "name":
+                if node.value not in names:
+                    raise Undecided(f"`{node.value}` has no value")
+                return names[str(node.value)]
+            case "field":
+                return at(self._map(parts[0], names), node.value)
+            case _ if kind in OPERATORS:
+                values = [self.value(part, names) for part in parts]
+                return self._run(OPERATORS[kind], values)
+            case "has":
+                return contains(node.value, self._map(parts[0], names))
+            case "&&" | "||":
+                return settle((partial(self.value, part, names) for part in parts), kind == "||")
+            case "!":
+                return not truth(self.value(parts[0], names))
+            case "?":
+                chosen = parts[1] if truth(self.value(parts[0], names)) else parts[2]
+                return self.value(chosen, names)
         if kind in MACROS:
             return self._macro(node, names)
-        return self._KINDS[kind](self, node, names)
+        values = [self.value(part, names) for part in parts]
+        match kind:
+            case "list":
+                return values
+            case "map_of":
+                return _map_of(values)
+            case "index":
+                if isinstance(values[0], dict):
+                    self.spend(len(values[0]))
+                return at(*values)
+        function = FUNCTIONS.get(str(node.value))
+        if function is None or function.arity != len(values):
+            raise Undecided(f"unknown function `{str(node.value).removeprefix('.')}`")
+        return self._run(function, values)
+
+    def _run(self, function: Function, values: list[object]) -> object:
+        for value in values:
+            self._weigh(value)
+        return function.run(*values)
+
+    def _map(self, node: Node, names: Mapping[str, object]) -> dict[str, object]:
+        target = self.value(node, names)
+        if not isinstance(target, dict):
+            raise Undecided("a field is read of a value that has none: a list, a text, a number")
+        self.spend(len(target))
+        return target
 
     def _macro(self, node: Node, names: Mapping[str, object]) -> object:
         items = self.value(node.parts[0], names)
@@ -277,72 +311,15 @@ class _Evaluation:
             scopes = (scope for scope in scopes if truth(self.value(node.parts[1], scope)))
         return [self.value(body, scope) for scope in scopes]
 
-    def _conditional(self, node: Node, names: Mapping[str, object]) -> object:
-        condition, then, otherwise = node.parts
-        return self.value(then if truth(self.value(condition, names)) else otherwise, names)
 
-    def _not(self, node: Node, names: Mapping[str, object]) -> object:
-        return not truth(self.value(node.parts[0], names))
-
-    def _negate(self, node: Node, names: Mapping[str, object]) -> object:
-        return subtract(0, self.value(node.parts[0], names))
-
-    def _null(self, node: Node, names: Mapping[str, object]) -> object:
-        return WRITTEN_NULL
-
-    def _fields(self, node: Node, names: Mapping[str, object]) -> dict[str, object]:
-        target = self.value(node.parts[0], names)
-        if not isinstance(target, dict):
-            raise Undecided("a field is read of a value that has none: a list, a text, a number")
-        self.spend(len(target))
-        return target
-
-    def _field(self, node: Node, names: Mapping[str, object]) -> object:
-        return at(self._fields(node, names), node.value)
-
-    def _has(self, node: Node, names: Mapping[str, object]) -> object:
-        return contains(node.value, self._fields(node, names))
-
-    def _index(self, node: Node, names: Mapping[str, object]) -> object:
-        target, key = (self.value(part, names) for part in node.parts)
-        if isinstance(target, dict):
-            self.spend(len(target))
-        return at(target, key)
-
-    def _list(self, node: Node, names: Mapping[str, object]) -> object:
-        return [self.value(part, names) for part in node.parts]
-
-    def _map(self, node: Node, names: Mapping[str, object]) -> object:
-        values = [self.value(part, names) for part in node.parts]
-        made: dict[str, object] = {}
-        for key, value in zip(values[::2], values[1::2], strict=True):
-            if not isinstance(key, str) or key in made:
-                raise Undecided("a key of a map isn't a text, or is there twice")
-            made[key] = value
-        return made
-
-    def _call(self, node: Node, names: Mapping[str, object]) -> object:
-        name = str(node.value)
-        arguments = [self.value(part, names) for part in node.parts]
-        function = FUNCTIONS.get(name)
-        if function is None or function.arity != len(arguments):
-            raise Undecided(f"unknown function `{name.removeprefix('.')}`")
-        for argument in arguments:
-            self._weigh(argument)
-        return function.run(*arguments)
-
-    _KINDS: dict[str, Callable[..., object]] = {  # noqa: RUF012  # never changed
-        "?": _conditional,
-        "!": _not,
-        "negate": _negate,
-        "null": _null,
-        "field": _field,
-        "has": _has,
-        "index": _index,
-        "list": _list,
-        "map_of": _map,
-        "call": _call,
-    }
+def _map_of(values: list[object]) -> dict[str, object]:
+    """``values`` are keys and values in turn."""
+    made: dict[str, object] = {}
+    for key, value in zip(values[::2], values[1::2], strict=True):
+        if not isinstance(key, str) or key in made:
+            raise Undecided("a key of a map isn't a text, or is there twice")
+        made[key] = value
+    return made
 
 
 def judge(text: str, variables: Mapping[str, object]) -> bool:

@@ -315,28 +315,28 @@ def within_range(value: int | float) -> int | float:
     return value
 
 
-OPERATORS: dict[str, Callable[[object, object], object]] = {
-    "==": equal,
-    "!=": unequal,
-    "in": contains,
-    "+": add,
-    "-": subtract,
-    "*": multiply,
-    "/": divide,
-    "%": remainder,
-    "<": less,
-    "<=": _ordered(operator.le),
-    ">": greater,
-    ">=": _ordered(operator.ge),
-}
-
-
 class Function(NamedTuple):
     """``arity`` counts the value before a method's point; ``kind`` is the result's, if fixed."""
 
     run: Callable[..., object]
     arity: int
     kind: str | None = None
+
+
+OPERATORS: dict[str, Function] = {
+    "==": Function(equal, 2),
+    "!=": Function(unequal, 2),
+    "in": Function(contains, 2),
+    "+": Function(add, 2),
+    "-": Function(subtract, 2),
+    "*": Function(multiply, 2),
+    "/": Function(divide, 2),
+    "%": Function(remainder, 2),
+    "<": Function(less, 2),
+    "<=": Function(_ordered(operator.le), 2),
+    ">": Function(greater, 2),
+    ">=": Function(_ordered(operator.ge), 2),
+}
 
 
 def _items(values: object) -> list[object]:
@@ -395,14 +395,6 @@ def _length(unit: int, earlier: object, later: object) -> object:
 def whole(value: int | float) -> int | float:
     """A whole number of 64 bits as such: 5.0 is 5."""
     return int(value) if value == int(value) and abs(value) < INT64 else value
-
-
-def _days(earlier: object, later: object) -> object:
-    return _whole(_between(earlier, later).total_seconds() / 86_400)
-
-
-def _whole(value: float) -> object:
-    return int(value) if value == int(value) else value
 
 
 def _day(time: object) -> str:
