@@ -34,17 +34,27 @@ from sopilot.handbook.grammar import (
     Translated,
     is_identifier,
 )
-from sopilot.handbook.model import ActionCall, Handbook, Input, Predicate, Procedure, Recipe
+from sopilot.handbook.model import (
+    Action,
+    ActionCall,
+    Approval,
+    Computed,
+    Handbook,
+    Input,
+    Predicate,
+    Procedure,
+    Recipe,
+)
 from sopilot.handbook.nodes import MapNode, Node, ScalarNode
 from sopilot.handbook.requirements import (
     All,
     AnyOf,
     CallBinding,
+    Constant,
     First,
     InOrder,
     Leaf,
     Name,
-    Origin,
     Path,
     Tree,
     otherwise_of,
@@ -62,16 +72,12 @@ def ref(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _itself(value: Any) -> object:
-    return value
-
-
 class Kind(NamedTuple):
-    """``write`` also gets the handbook: a call is written by the inputs of its action."""
+    """``write`` also gets the handbook: a call is written by the inputs of its action. Kinds
+    without ``read`` need the names in scope, so their readers live elsewhere."""
 
     schema: Schema
     write: Callable[[Any, Handbook], Value]
-    json: Callable[[Any], object] = _itself
     read: Callable[[DiagnosticCollector, Node, str], Any] | None = None
 
 
@@ -170,10 +176,6 @@ def write_wording(says: str) -> Value:
     return scalar(says)
 
 
-def wording_to_json(says: str) -> object:
-    return dict(says.texts) if isinstance(says, Translated) else says
-
-
 def _write_seconds(seconds: int, handbook: Handbook) -> Value:
     unit = max((item for item in SECONDS if seconds % SECONDS[item] == 0), key=SECONDS.__getitem__)
     return f"{seconds // SECONDS[unit]}{unit}"
@@ -187,7 +189,7 @@ _NAME: Schema = {"type": "string", "pattern": f"^{IDENTIFIER}$"}
 _ROLE: Schema = {"type": "string", "pattern": r"^[A-Za-z_][A-Za-z0-9_-]*$"}
 _CALL: Schema = {"type": "string", "pattern": r"^\s*[A-Za-z_]"}
 _TEXT: Schema = {"type": "string"}
-TEXT = Kind(_TEXT, _written, read=fields.text)
+TEXT = Kind(_TEXT, _written, fields.text)
 
 WORDING = Kind(
     {
@@ -202,35 +204,32 @@ WORDING = Kind(
         ]
     },
     lambda says, _: write_wording(says),
-    wording_to_json,
     fields.worded,
 )
 
 CONFIRM_TEXT = Kind(
     {"anyOf": [{"type": "string", "minLength": 1}, {"const": False}]},
     lambda message, _: scalar(message) if message else "false",
-    read=_read_confirm,
+    _read_confirm,
 )
 
-FLAG = Kind({"type": "boolean"}, _written, read=fields.flag)
+FLAG = Kind({"type": "boolean"}, _written, fields.flag)
 NAME = Kind(_NAME, _written)
-NAMES = Kind({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, _write_names, list, _read_names)
-TYPE = Kind({"enum": list(TYPES)}, _written, read=_read_type)
-SCHEMA = Kind({"type": "object"}, lambda item, _: flow(dict(item)), dict, _read_schema)
+NAMES = Kind({"anyOf": [_NAME, {"type": "array", "items": _NAME}]}, _write_names, _read_names)
+TYPE = Kind({"enum": list(TYPES)}, _written, _read_type)
+SCHEMA = Kind({"type": "object"}, lambda item, _: flow(dict(item)), _read_schema)
 
 EXAMPLES = Kind(
     {"anyOf": [{"type": "object"}, {"type": "array", "items": {"type": "object"}}]},
     lambda examples, _: [flow(dict(example)) for example in examples],
-    lambda examples: [dict(example) for example in examples],
     _read_examples,
 )
 
-COUNT = Kind({"type": "integer", "minimum": 1}, _written, read=_read_count)
+COUNT = Kind({"type": "integer", "minimum": 1}, _written, _read_count)
 
 ROLES = Kind(
     {"anyOf": [_ROLE, {"type": "array", "items": _ROLE, "minItems": 1}]},
     lambda roles, _: [scalar(role) for role in roles],
-    list,
     _read_roles,
 )
 
@@ -242,7 +241,7 @@ SECONDS_LONG = Kind(
         ]
     },
     _write_seconds,
-    read=_read_seconds,
+    _read_seconds,
 )
 
 JUDGE = Kind({"enum": list(JUDGES)}, lambda item, _: "model")
@@ -262,29 +261,6 @@ def _write_tree(tree: Tree, handbook: Handbook) -> Value:
     return {OPERATORS[type(tree)]: [_write_tree(child, handbook) for child in tree.children]}
 
 
-def tree_to_json(tree: Tree) -> Json:
-    if isinstance(tree, Leaf):
-        data: Json = {"predicate": tree.predicate}
-        if tree.arguments:
-            data["arguments"] = binding_to_json(tree.arguments)
-        if not tree.wanted:
-            data["wanted"] = False
-        return data
-    if otherwise := otherwise_of(tree):
-        return {"requires": tree_to_json(without_otherwise(tree)), "otherwise": otherwise}
-    return {OPERATORS[type(tree)]: [tree_to_json(child) for child in tree.children]}
-
-
-def binding_to_json(binding: CallBinding) -> list[object]:
-    return [[parameter, _term_to_json(term)] for parameter, term in binding]
-
-
-def _term_to_json(term: Origin) -> Json:
-    if isinstance(term, Path):
-        return {"answer": str(term)}
-    return {"name": term.name} if isinstance(term, Name) else {"value": term.value}
-
-
 def write_call(name: str, arguments: CallBinding, handbook: Handbook) -> str:
     action = handbook.actions.get(name)
     inputs = action.input_names() if action else ()
@@ -294,18 +270,6 @@ def write_call(name: str, arguments: CallBinding, handbook: Handbook) -> str:
         text = write_term(term)
         written.append(text if in_place else f"{parameter}={text}")
     return scalar(f"{name}({', '.join(written)})")
-
-
-def _call_to_json(call: ActionCall) -> Json:
-    each = f"{call.each} as {call.element}" if call.each is not None else ""
-    arguments = binding_to_json(call.arguments)
-    data = {"action": call.action, "arguments": arguments, "name": call.name, "each": each}
-    return {key: item for key, item in data.items() if item}
-
-
-def _write_recipe(recipe: Recipe, handbook: Handbook) -> Value:
-    calls = [_write_recipe_call(item, handbook) for item in recipe]
-    return calls[0] if len(calls) == 1 else {"all": calls}
 
 
 def _write_recipe_call(call: ActionCall, handbook: Handbook) -> Value:
@@ -321,55 +285,48 @@ def _write_recipe_call(call: ActionCall, handbook: Handbook) -> Value:
 
 
 def _write_recipes(recipes: tuple[Recipe, ...], handbook: Handbook) -> Value:
-    written = [_write_recipe(recipe, handbook) for recipe in recipes]
-    return written[0] if len(written) == 1 else {"any": written}
+    alternatives = [
+        _one_or_under("all", [_write_recipe_call(call, handbook) for call in recipe])
+        for recipe in recipes
+    ]
+    return _one_or_under("any", alternatives)
 
 
-CALL = Kind(
-    _CALL, lambda call, handbook: write_call(call.action, call.arguments, handbook), _call_to_json
-)
+def _one_or_under(operator: str, parts: list[Value]) -> Value:
+    return parts[0] if len(parts) == 1 else {operator: parts}
 
-TREE = Kind(ref("requirement"), _write_tree, tree_to_json)
 
-RECIPES = Kind(
-    ref("recipe"),
-    _write_recipes,
-    lambda recipes: [[_call_to_json(call) for call in recipe] for recipe in recipes],
-)
-
+CALL = Kind(_CALL, lambda call, handbook: write_call(call.action, call.arguments, handbook))
+TREE = Kind(ref("requirement"), _write_tree)
+RECIPES = Kind(ref("recipe"), _write_recipes)
 GOAL = Kind(_CALL, _written)
-BINDING = Kind(_CALL, _written, binding_to_json)
+BINDING = Kind(_CALL, _written)
 TOOL_FREE = Kind({"const": ARGUMENTS}, lambda item, _: ARGUMENTS)
 NOT_CONSTANT = r"(?!(true|false|null)$)"
 
 
 class Entry(NamedTuple):
     """``attribute`` is the model's, where it is called otherwise; without a ``key`` it stands
-    in the JSON form only. ``always``: in the JSON form even at its default."""
+    in the JSON form only. ``always``: in the JSON form even at its ``default``, which is the
+    model's."""
 
     key: str
     kind: Kind
     attribute: str = ""
     always: bool = False
-
-    @property
-    def of(self) -> str:
-        return self.attribute or self.key
+    default: Any = MISSING
 
 
 Table = tuple[Entry, ...]
-_DEFAULTS: dict[type[Any], dict[str, object]] = {}
+
+TABLES: dict[type, Table] = {}
 
 
-def _defaults(part: type[Any]) -> Mapping[str, object]:
-    if part not in _DEFAULTS:
-        results = {
-            dataclass.name: dataclass.default
-            for dataclass in fields_of_dataclasses(part)
-            if dataclass.default is not MISSING
-        }
-        _DEFAULTS[part] = results
-    return _DEFAULTS[part]
+def _table(part: type[Any], *entries: Entry) -> Table:
+    defaults = {item.name: item.default for item in fields_of_dataclasses(part)}
+    named = [entry._replace(attribute=entry.attribute or entry.key) for entry in entries]
+    TABLES[part] = tuple(entry._replace(default=defaults[entry.attribute]) for entry in named)
+    return TABLES[part]
 
 
 def keys(table: Table) -> tuple[str, ...]:
@@ -393,28 +350,56 @@ def closed_object(shapes: Mapping[str, Schema], required: list[str] | None = Non
 
 
 def written(
-    part: Any, table: Table, handbook: Handbook, values: Mapping[str, Value | None] | None = None
+    part: Any, handbook: Handbook, values: Mapping[str, Value | None] | None = None
 ) -> dict[str, Value]:
     """The fields that aren't at their default; ``values`` replaces some, or leaves them out."""
     values = values or {}
-    defaults = _defaults(type(part))
     data: dict[str, Value] = {}
-    for entry in table:
+    for entry in TABLES[type(part)]:
+        value = getattr(part, entry.attribute)
         if entry.key in values:
-            value = values[entry.key]
-            if value is not None:
-                data[entry.key] = value
-        elif entry.key and getattr(part, entry.of) != defaults.get(entry.of, MISSING):
-            data[entry.key] = entry.kind.write(getattr(part, entry.of), handbook)
+            replaced = values[entry.key]
+            if replaced is not None:
+                data[entry.key] = replaced
+        elif entry.key and value != entry.default:
+            data[entry.key] = entry.kind.write(value, handbook)
     return data
 
 
-def as_json(part: Any, table: Table) -> Json:
-    defaults = _defaults(type(part))
+def to_json(value: Any) -> Any:
+    """The JSON form of a part of a handbook, without the fields that are at their default."""
+    match value:
+        case Translated():
+            return dict(value.texts)
+        case str() | int() | float() | None:
+            return value
+        case tuple() | list():
+            return [to_json(item) for item in value]
+        case Mapping():
+            return {key: to_json(item) for key, item in value.items()}
+        case Name():
+            return {"name": value.name}
+        case Constant():
+            return {"value": value.value}
+        case Path():
+            return {"answer": str(value)}
+        case ActionCall():
+            each = f"{value.each} as {value.element}" if value.each is not None else ""
+            call = {"arguments": to_json(value.arguments), "name": value.name, "each": each}
+            return {"action": value.action, **{key: item for key, item in call.items() if item}}
+        case Leaf():
+            leaf = {"predicate": value.predicate}
+            if value.arguments:
+                leaf["arguments"] = to_json(value.arguments)
+            return leaf if value.wanted else {**leaf, "wanted": False}
+        case All() | AnyOf() | InOrder() | First():
+            if otherwise := otherwise_of(value):
+                return {"requires": to_json(without_otherwise(value)), "otherwise": otherwise}
+            return {OPERATORS[type(value)]: to_json(value.children)}
     return {
-        entry.of: entry.kind.json(value)
-        for entry in table
-        if (value := getattr(part, entry.of)) != defaults.get(entry.of, MISSING) or entry.always
+        entry.attribute: to_json(item)
+        for entry in TABLES[type(value)]
+        if (item := getattr(value, entry.attribute)) != entry.default or entry.always
     }
 
 
@@ -431,14 +416,15 @@ def read_plain(
         if entry.key not in result:
             continue
         if special is not None and entry.key in special:
-            values[entry.of] = special[entry.key]()
+            values[entry.attribute] = special[entry.key]()
         elif entry.kind.read is not None:
             value = entry.kind.read(report, result[entry.key].value, f"`{entry.key}`")
-            values[entry.of] = value
+            values[entry.attribute] = value
     return values
 
 
-INPUT: Table = (
+INPUT = _table(
+    Input,
     Entry("", NAME, "name"),
     Entry("type", TYPE, always=True),
     Entry("says", WORDING),
@@ -447,7 +433,8 @@ INPUT: Table = (
     Entry("secret", FLAG),
 )
 
-COMPUTED: Table = (
+COMPUTED = _table(
+    Computed,
     Entry("", NAME, "name"),
     Entry("value", TEXT),
     Entry("verify", RECIPES, "recipes"),
@@ -456,7 +443,7 @@ COMPUTED: Table = (
 
 def _write_input(item: Input, handbook: Handbook) -> Value:
     plain = Input(item.name, item.type) == item
-    return item.type if plain else written(item, INPUT, handbook, {"type": item.type})
+    return item.type if plain else written(item, handbook, {"type": item.type})
 
 
 INPUTS = Kind(
@@ -466,7 +453,6 @@ INPUTS = Kind(
         "additionalProperties": False,
     },
     lambda inputs, handbook: {item.name: _write_input(item, handbook) for item in inputs},
-    lambda inputs: [as_json(item, INPUT) for item in inputs],
 )
 
 COMPUTATIONS = Kind(
@@ -480,26 +466,23 @@ COMPUTATIONS = Kind(
         "additionalProperties": False,
     },
     lambda computed, handbook: {
-        item.name: written(item, COMPUTED, handbook) if item.recipes else scalar(item.value)
+        item.name: written(item, handbook) if item.recipes else scalar(item.value)
         for item in computed
     },
-    lambda computed: [as_json(item, COMPUTED) for item in computed],
 )
 
-APPROVAL: Table = (
+APPROVAL = _table(
+    Approval,
     Entry("roles", ROLES),
     Entry("needed", COUNT, always=True),
     Entry("expires", SECONDS_LONG, "expires_seconds"),
     Entry("when", TEXT),
 )
 
-APPROVALS = Kind(
-    ref("approval"),
-    lambda approval, handbook: written(approval, APPROVAL, handbook),
-    lambda approval: as_json(approval, APPROVAL),
-)
+APPROVALS = Kind(ref("approval"), lambda approval, handbook: written(approval, handbook))
 
-ACTION: Table = (
+ACTION = _table(
+    Action,
     Entry("says", WORDING),
     Entry("input", INPUTS, "inputs"),
     Entry("requires", TREE),
@@ -520,7 +503,8 @@ ACTION: Table = (
 
 CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_each", CALL))
 
-PREDICATE: Table = (
+PREDICATE = _table(
+    Predicate,
     Entry("", NAMES, "parameters"),
     Entry("says", WORDING),
     Entry("says_not", WORDING),
@@ -541,7 +525,8 @@ PREDICATE: Table = (
     Entry("fails_for", EXAMPLES),
 )
 
-PROCEDURE: Table = (
+PROCEDURE = _table(
+    Procedure,
     Entry("says", WORDING),
     Entry("action", GOAL),
     Entry("", BINDING, "arguments"),
@@ -560,14 +545,14 @@ def predicate_to_yaml(predicate: Predicate, handbook: Handbook) -> Value:
         values["verify"] = TOOL_FREE.write(predicate, handbook)
     elif predicate.question:
         values["verify"] = USER
-    return written(predicate, PREDICATE, handbook, values)
+    return written(predicate, handbook, values)
 
 
 def procedure_to_yaml(procedure: Procedure, handbook: Handbook) -> Value:
     goal: Value | None = None
     if procedure.action != procedure.name or procedure.arguments:
         goal = CALL.write(ActionCall(procedure.action, procedure.arguments), handbook)
-    return written(procedure, PROCEDURE, handbook, {"action": goal})
+    return written(procedure, handbook, {"action": goal})
 
 
 def _named(pattern: str, shape: Schema) -> Schema:

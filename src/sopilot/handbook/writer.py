@@ -10,14 +10,9 @@ import hashlib
 import json
 
 from sopilot.handbook.field_tables import (
-    ACTION,
-    PREDICATE,
-    PROCEDURE,
-    Json,
-    as_json,
     predicate_to_yaml,
     procedure_to_yaml,
-    wording_to_json,
+    to_json,
     write_wording,
     written,
 )
@@ -39,9 +34,7 @@ def write_handbook(handbook: Handbook) -> str:
         name: flow(item) if isinstance(item, list | dict) else scalar(item)
         for name, item in handbook.parameters.items()
     }
-    sections["actions"] = {
-        name: written(item, ACTION, handbook) for name, item in handbook.actions.items()
-    }
+    sections["actions"] = {name: written(item, handbook) for name, item in handbook.actions.items()}
     sections["predicates"] = {
         signature(predicate.name, predicate.parameters): predicate_to_yaml(predicate, handbook)
         for predicate in handbook.predicates.values()
@@ -65,30 +58,20 @@ FORMAT = 1
 """Version of the JSON form."""
 
 
-def handbook_to_json(handbook: Handbook) -> Json:
-    data: Json = {
-        "format": FORMAT,
-        "handbook": handbook.name,
-        "says": wording_to_json(handbook.says),
-        "parameters": dict(handbook.parameters),
-        "actions": {name: as_json(item, ACTION) for name, item in handbook.actions.items()},
-        "predicates": {
-            name: as_json(item, PREDICATE)
-            for name, item in handbook.predicates.items()
-            if not item.made
-        },
-        "procedures": {
-            name: as_json(item, PROCEDURE) for name, item in handbook.procedures.items()
-        },
-    }
-    return {key: item for key, item in data.items() if item}
-
-
 def handbook_hash(handbook: Handbook) -> str:
     """SHA-256 over the JSON form with sorted keys. 1, 1.0 and true are three values here as in
     a tree: the sentences they end up in differ."""
+    parts = {
+        "format": FORMAT,
+        "handbook": handbook.name,
+        "says": handbook.says,
+        "parameters": handbook.parameters,
+        "actions": handbook.actions,
+        "predicates": {name: item for name, item in handbook.predicates.items() if not item.made},
+        "procedures": handbook.procedures,
+    }
     text = json.dumps(
-        handbook_to_json(handbook),
+        {key: to_json(item) for key, item in parts.items() if item},
         sort_keys=True,
         separators=(",", ":"),
         ensure_ascii=False,
