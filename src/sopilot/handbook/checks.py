@@ -29,9 +29,8 @@ from sopilot.handbook.requirements import (
     otherwise_of,
     substitute,
 )
-from sopilot.handbook.wording import placeholders
 from sopilot.messages.catalogue import sentence
-from sopilot.messages.diagnostic import DiagnosticCollector, Positioned, did_you_mean
+from sopilot.messages.diagnostic import DiagnosticCollector, Positioned
 
 _Problems = Iterator[HandbookProblem]
 
@@ -47,10 +46,8 @@ def check_handbook(
     for check, places in (
         (_circles, predicates),
         (_missing_inputs, predicates),
-        (_effects, actions),
         (_failures_as_answers, actions),
         (_shadows, actions),
-        (_confirmations, actions),
     ):
         for problem in check(handbook):
             report.error(problem.code, problem.message, places[problem.about], problem.help)
@@ -82,14 +79,6 @@ def _unused(handbook: Handbook) -> _Problems:
             yield HandbookProblem(
                 "unused-predicate", f"nothing requires the predicate `{name}`", about=name
             )
-
-
-def _effects(handbook: Handbook) -> _Problems:
-    for name, action in handbook.actions.items():
-        if action.read_only and (action.changes or action.is_guarded):
-            otherwise = "that it changes something" if action.changes else "that it is guarded"
-            message = f"the action `{name}` is `read_only`, and says {otherwise}"
-            yield HandbookProblem("not-read-only", message, "drop one of the two", name)
 
 
 def _failures_as_answers(handbook: Handbook) -> _Problems:
@@ -131,20 +120,6 @@ def _shadows(handbook: Handbook) -> _Problems:
             )
             help = "give one of the two another name"
             yield HandbookProblem("shadowed-parameter", message, help, procedure.action)
-
-
-def _confirmations(handbook: Handbook) -> _Problems:
-    for name, action in handbook.actions.items():
-        known = {*action.input_names(), *handbook.parameters}
-        for unknown in placeholders(str(action.confirm or "")):
-            if unknown not in known:
-                message = (
-                    f"`{{{unknown}}}` in `confirm` is neither an input of `{name}` nor a parameter "
-                    "of the handbook"
-                )
-                yield HandbookProblem(
-                    "unbound-placeholder", message, did_you_mean(unknown, known), name
-                )
 
 
 def _principals(handbook: Handbook) -> _Problems:

@@ -22,12 +22,10 @@ from sopilot.handbook.grammar import (
     DURATION,
     HANDBOOK_NAME,
     IDENTIFIER,
-    JUDGES,
     LANGUAGES,
     RECIPE_OPERATORS,
     SECONDS,
     SIGNATURE,
-    STATES,
     TREE_OPERATORS,
     TYPES,
     USER,
@@ -170,6 +168,18 @@ def _read_confirm(report: DiagnosticCollector, node: Node, what: str) -> str | N
     return None
 
 
+def _word(word: str, help: str) -> Kind:
+    """A field with one possible value, which is true in the model."""
+
+    def read(report: DiagnosticCollector, node: Node, what: str) -> bool:
+        if fields.text(report, node, what) == word:
+            return True
+        fields.wrong(report, node, what, f"`{word}`", help)
+        return False
+
+    return Kind({"enum": [word]}, lambda item, _: word, read)
+
+
 def write_wording(says: str) -> Value:
     if isinstance(says, Translated):
         return {language: scalar(text) for language, text in says.texts.items()}
@@ -244,8 +254,8 @@ SECONDS_LONG = Kind(
     _read_seconds,
 )
 
-JUDGE = Kind({"enum": list(JUDGES)}, lambda item, _: "model")
-STATE = Kind({"enum": list(STATES)}, lambda item, _: "shared")
+JUDGE = _word("model", "a machine judges by a `verdict`")
+STATE = _word("shared", "leave it out where the server keeps it for each connection")
 
 
 def _write_tree(tree: Tree, handbook: Handbook) -> Value:

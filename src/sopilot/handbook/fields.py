@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sopilot.handbook.grammar import LANGUAGES, RESERVED, Translated, is_identifier
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode, is_surprising
 from sopilot.handbook.requirements import Scalar
+from sopilot.handbook.wording import placeholders
 from sopilot.messages.diagnostic import DiagnosticCollector, Positioned, did_you_mean
 
 
@@ -88,20 +89,12 @@ def text(report: DiagnosticCollector, node: Node, what: str) -> str:
     return ""
 
 
-def text_or_none(report: DiagnosticCollector, result: Fields, key: str) -> str | None:
-    return text(report, result[key].value, f"`{key}`") if key in result else None
-
-
 def optional_text(report: DiagnosticCollector, result: Fields, key: str) -> str:
-    return text_or_none(report, result, key) or ""
-
-
-def wording(report: DiagnosticCollector, result: Fields, key: str) -> str:
-    """A text, or one a language: ``{en: …, zh: …}``."""
-    return worded(report, result[key].value, f"`{key}`") if key in result else ""
+    return text(report, result[key].value, f"`{key}`") if key in result else ""
 
 
 def worded(report: DiagnosticCollector, node: Node, what: str) -> str:
+    """A text, or a mapping of languages to texts: ``{en: …, zh: …}``."""
     if not isinstance(node, MapNode) or not any(item.text in LANGUAGES for item, _ in node.pairs):
         return text(report, node, what)
     read = fields(report, node, LANGUAGES, what)
@@ -144,6 +137,16 @@ def bad_identifier(report: DiagnosticCollector, at: Positioned, name: str, what:
     help = f"for example `{near}`" if is_identifier(near) else ""
     message = f"`{name}` cannot name {what}: letters, digits and `_`, not starting with a digit"
     report.error("bad-identifier", message, at, help)
+
+
+def unbound_placeholders(
+    report: DiagnosticCollector, node: Node, template: str, known: Collection[str], problem: str
+) -> None:
+    """Report the placeholders that aren't known names; ``problem`` says what they aren't."""
+    for name in placeholders(template):
+        if name not in known:
+            message = f"`{{{name}}}` is {problem}"
+            report.error("unbound-placeholder", message, node, did_you_mean(name, known))
 
 
 def unknown(

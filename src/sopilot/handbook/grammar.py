@@ -16,8 +16,6 @@ HANDBOOK_KEYS = (
     "procedures",
 )
 
-JUDGES = ("model",)
-STATES = ("shared",)
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
 
 TREE_OPERATORS = ("all", "any", "in_order", "first", "not", "when", "requires")

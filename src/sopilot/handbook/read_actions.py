@@ -6,7 +6,7 @@ from sopilot.handbook import fields
 from sopilot.handbook.expressions import read_expression
 from sopilot.handbook.field_tables import ACTION, APPROVAL, INPUT, ROLES, TYPE, keys, read_plain
 from sopilot.handbook.fields import Field, Fields
-from sopilot.handbook.grammar import NOW, STATES
+from sopilot.handbook.grammar import NOW
 from sopilot.handbook.model import Action, Approval, Input
 from sopilot.handbook.nodes import MapNode, Node, ScalarNode
 from sopilot.handbook.read_calls import Scope, Signatures
@@ -54,9 +54,16 @@ def read_action(
         "input": lambda: inputs,
         "requires": lambda: read_requirement(result["requires"].value, scope),
         "approval": lambda: _approval(result["approval"].value, scope),
-        "state": lambda: _is_shared(report, result["state"].value),
     }
     action = Action(name, **read_plain(report, result, ACTION, special))
+    if action.confirm:
+        problem = f"neither an input of `{name}` nor a parameter of the handbook"
+        known = names | scope.constants.keys()
+        fields.unbound_placeholders(report, result["confirm"].value, action.confirm, known, problem)
+    if action.read_only and (action.changes or action.is_guarded):
+        otherwise = "that it changes something" if action.changes else "that it is guarded"
+        message = f"the action `{name}` is `read_only`, and says {otherwise}"
+        report.error("not-read-only", message, result["read_only"].key, "drop one of the two")
     if action.not_found is not None:
         known = {"result"} | scope.constants.keys()
         read_expression(report, result["not_found"].value, known, "condition")
@@ -64,14 +71,6 @@ def read_action(
             message = f"`{name}` is guarded: whether it failed is the tool's to say"
             report.error("guarded-not-found", message, result["not_found"].key)
     return action
-
-
-def _is_shared(report: DiagnosticCollector, node: Node) -> bool:
-    if fields.text(report, node, "`state`") not in STATES:
-        cure = "leave it out where the server keeps it for each connection"
-        fields.wrong(report, node, "`state`", "`shared`", cure)
-        return False
-    return True
 
 
 def _approval(node: Node, scope: Scope) -> Approval | None:

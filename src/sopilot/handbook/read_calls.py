@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from sopilot.handbook.call_syntax import ExpressionError, WrittenArgument, WrittenCall, parse_call
-from sopilot.handbook.fields import wrong
+from sopilot.handbook.call_syntax import (
+    ExpressionError,
+    WrittenArgument,
+    WrittenCall,
+    parse_call,
+    parse_signature,
+)
+from sopilot.handbook.fields import bad_identifier, wrong
+from sopilot.handbook.grammar import is_identifier
 from sopilot.handbook.nodes import Node, ScalarNode
 from sopilot.handbook.requirements import (
     Binding,
@@ -62,6 +69,36 @@ class Scope:
     @property
     def constants(self) -> Mapping[str, Any]:
         return self.signatures.constants
+
+
+class Signature(NamedTuple):
+    """``parameters`` are the names, each with its offset in the declaration."""
+
+    name: str
+    parameters: Mapping[str, int]
+
+
+def read_signature(report: DiagnosticCollector, key: ScalarNode, kind: str) -> Signature | None:
+    """A declaration like ``covers(user, amount)`` of a predicate or a requirement."""
+    try:
+        call = parse_signature(key.text)
+    except ExpressionError as error:
+        at = call_offset(key, error.offset)
+        message = f"`{key.text}` does not declare {kind}: {error.message}"
+        report.error("bad-declaration", message, key, error.help, offset=at)
+        return None
+    if not is_identifier(call.name):
+        bad_identifier(report, key, call.name, kind)
+        return None
+    parameters: dict[str, int] = {}
+    for argument in call.arguments:
+        assert isinstance(argument.term, Name)  # parse_signature refuses anything else
+        name, at = argument.term.name, call_offset(key, argument.offset)
+        if name in parameters:
+            message = f"`{call.name}` has the parameter `{name}` twice"
+            report.error("duplicate-parameter", message, key, offset=at)
+        parameters.setdefault(name, at)
+    return Signature(call.name, parameters)
 
 
 def call_offset(node: ScalarNode, offset: int) -> int:

@@ -9,17 +9,15 @@ from functools import partial
 from typing import Any
 
 from sopilot.handbook import fields
-from sopilot.handbook.call_syntax import ExpressionError, parse_signature
 from sopilot.handbook.expressions import VerdictError, judge, read_answers, read_expression
 from sopilot.handbook.field_tables import PREDICATE, keys, read_plain
 from sopilot.handbook.fields import Field, Fields
-from sopilot.handbook.grammar import ARGUMENTS, JUDGES, NOW, USER, VERDICT_NAMES, is_identifier
+from sopilot.handbook.grammar import ARGUMENTS, NOW, USER, VERDICT_NAMES, is_identifier
 from sopilot.handbook.model import ActionCall, Predicate, Recipe, asking
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
-from sopilot.handbook.read_calls import Scope, Signatures, call_offset
+from sopilot.handbook.read_calls import Scope, Signatures, call_offset, read_signature
 from sopilot.handbook.read_recipes import read_action_call, read_recipes, resolved_recipe
-from sopilot.handbook.requirements import Name, Path
-from sopilot.handbook.wording import placeholders
+from sopilot.handbook.requirements import Path
 from sopilot.handbook.yaml import flow
 from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 
@@ -42,37 +40,20 @@ def declare(
     report: DiagnosticCollector, entry: Field, known: Mapping[str, Declaration]
 ) -> Declaration | None:
     key = entry.key
-    try:
-        call = parse_signature(key.text)
-    except ExpressionError as error:
-        at = call_offset(key, error.offset)
-        message = f"`{key.text}` does not declare a predicate: {error.message}"
-        report.error("bad-declaration", message, key, error.help, offset=at)
+    signature = read_signature(report, key, "a predicate")
+    if signature is None:
         return None
-    if not is_identifier(call.name):
-        fields.bad_identifier(report, key, call.name, "a predicate")
-        return None
-    if call.name in known:
-        first = known[call.name].entry.key
-        message = f"the predicate `{call.name}` is already declared on line {first.line}"
+    if signature.name in known:
+        first = known[signature.name].entry.key
+        message = f"the predicate `{signature.name}` is already declared on line {first.line}"
         help = "the parameters do not tell predicates apart; give one of them another name"
         report.error("duplicate-predicate", message, key, help)
         return None
-    parameters: list[str] = []
-    for argument in call.arguments:
-        assert isinstance(argument.term, Name)  # parse_signature refuses anything else
-        name = argument.term.name
-        at = call_offset(key, argument.offset)
-        if name in parameters:
-            message = f"`{call.name}` has the parameter `{name}` twice"
-            report.error("duplicate-parameter", message, key, offset=at)
-        elif name in VERDICT_NAMES:
+    for name, at in signature.parameters.items():
+        if name in VERDICT_NAMES:
             message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"
             report.error("reserved-name", message, key, offset=at)
-            parameters.append(name)
-        else:
-            parameters.append(name)
-    return Declaration(call.name, tuple(parameters), entry)
+    return Declaration(signature.name, tuple(signature.parameters), entry)
 
 
 def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicate:
@@ -111,11 +92,16 @@ def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicat
         "closed_by": lambda: _gate_call(result["closed_by"], scope),
         "done": lambda: _gate_call(result["done"], scope),
         "verdict": lambda: read_expression(report, result["verdict"].value, seen, "verdict"),
-        "judged_by": lambda: _judged_by_model(report, result),
         **{item: partial(_wording, report, result, item, known) for item in wording},
         "customer_message": partial(_wording, report, result, "customer_message", constants.keys()),
     }
     read = read_plain(report, result, PREDICATE, special)
+    if "judged_by" in result and "verdict" in result:
+        message = "a predicate with a `verdict` is judged by the machine"
+        report.error("two-judges", message, result["judged_by"].key, "drop one of the two")
+    elif "judged_by" in result and "established_by" in result:
+        message = "a gate is judged by the success of its action"
+        report.error("two-judges", message, result["judged_by"].key, "drop `judged_by`")
     if "closed_by" in result and "established_by" not in result:
         message = f"{what} is no gate, so nothing closes it"
         report.error("closed-without-gate", message, result["closed_by"].key)
@@ -274,19 +260,6 @@ def _asks(
     return tuple(dict.fromkeys(names))
 
 
-def _judged_by_model(report: DiagnosticCollector, result: Fields) -> bool:
-    node = result["judged_by"].value
-    if fields.text(report, node, "`judged_by`") not in JUDGES:
-        fields.wrong(report, node, "`judged_by`", "`model`", "a machine judges by a `verdict`")
-    if "verdict" in result:
-        message = "a predicate with a `verdict` is judged by the machine"
-        report.error("two-judges", message, result["judged_by"].key, "drop one of the two")
-    elif "established_by" in result:
-        message = "a gate is judged by the success of its action"
-        report.error("two-judges", message, result["judged_by"].key, "drop `judged_by`")
-    return True
-
-
 def _is_blank(node: Node) -> bool:
     """Text without a word in it; anything but text is reported as such."""
     return isinstance(node, ScalarNode) and isinstance(node.value, str) and not node.text.strip()
@@ -316,8 +289,6 @@ def _wording(report: DiagnosticCollector, result: Fields, key: str, known: Colle
     node = result[key].value
     read = fields.text if key == "question" else fields.worded
     template = read(report, node, f"`{key}`")
-    for name in placeholders(template):
-        if name not in known:
-            message = f"`{{{name}}}` is {_NOT_BOUND[key == 'customer_message']}"
-            report.error("unbound-placeholder", message, node, did_you_mean(name, known))
+    problem = _NOT_BOUND[key == "customer_message"]
+    fields.unbound_placeholders(report, node, template, known, problem)
     return template

@@ -8,12 +8,11 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from sopilot.handbook import fields
-from sopilot.handbook.call_syntax import ExpressionError, parse_signature
 from sopilot.handbook.expressions import free_names, read_expression
 from sopilot.handbook.field_tables import COMPUTED, PROCEDURE, keys, read_plain
 from sopilot.handbook.fields import Field, Fields
 from sopilot.handbook.grammar import NOW, VERDICT_NAMES
-from sopilot.handbook.model import Computed, Input, Procedure
+from sopilot.handbook.model import Computed, Procedure
 from sopilot.handbook.nodes import Node, ScalarNode
 from sopilot.handbook.read_actions import read_inputs
 from sopilot.handbook.read_calls import (
@@ -21,36 +20,29 @@ from sopilot.handbook.read_calls import (
     Scope,
     Signatures,
     bind,
-    call_offset,
     read_call,
+    read_signature,
 )
 from sopilot.handbook.read_predicates import with_origins
 from sopilot.handbook.read_recipes import read_recipes
 from sopilot.handbook.read_requirements import read_requirement
 from sopilot.handbook.requirements import Binding, Name, Term, Tree, substitute
-from sopilot.handbook.wording import placeholders
-from sopilot.messages.diagnostic import DiagnosticCollector
 
 
 def read_named_requirement(entry: Field, signatures: Signatures) -> None:
     """``eligible(user): tree``; it may use those that stand above it."""
     (key, value), report = entry, signatures.report
-    try:
-        call = parse_signature(key.text)
-    except ExpressionError as error:
-        at = call_offset(key, error.offset)
-        message = f"`{key.text}` does not declare a requirement: {error.message}"
-        report.error("bad-declaration", message, key, error.help, offset=at)
+    signature = read_signature(report, key, "a requirement")
+    if signature is None:
         return
-    if call.name in signatures.predicates or call.name in signatures.requirements:
-        message = f"`{call.name}` is declared already"
+    name, parameters = signature.name, tuple(signature.parameters)
+    if name in signatures.predicates or name in signatures.requirements:
+        message = f"`{name}` is declared already"
         report.error("duplicate-requirement", message, key, "give one of them another name")
         return
-    terms = (argument.term for argument in call.arguments)
-    parameters = tuple(term.name for term in terms if isinstance(term, Name))
-    scope = Scope(signatures, f"the requirement `{call.name}`", frozenset(parameters))
+    scope = Scope(signatures, f"the requirement `{name}`", frozenset(parameters))
     tree = read_requirement(value, scope)
-    signatures.requirements[call.name] = NamedRequirement(parameters, tree)
+    signatures.requirements[name] = NamedRequirement(parameters, tree)
 
 
 def read_procedure(entry: Field, signatures: Signatures) -> Procedure | None:
@@ -79,7 +71,10 @@ def read_procedure(entry: Field, signatures: Signatures) -> Procedure | None:
         # An input that is fixed, or called by another name, is that wherever it is named.
         terms = {item: term for item, term in goal[1] if item not in new}
     inputs = read_inputs(report, result, "inputs", what)
-    _distinct(report, result, inputs, names, what)
+    for item in inputs:
+        if item.name in names:
+            message = f"`{item.name}` is an input of the action already"
+            report.error("two-meanings", message, result["inputs"].key, f"drop it from {what}")
     names |= {item.name for item in inputs}
     scope = Scope(signatures, what, names, open=goal is None)
 
@@ -96,32 +91,12 @@ def read_procedure(entry: Field, signatures: Signatures) -> Procedure | None:
     read = read_plain(report, result, PROCEDURE, special)
     if "confirm" in result:
         shown = signatures.actions.get(goal[0], ()) if goal else names
-        _known_placeholders(report, result["confirm"].value, {*shown, *signatures.constants})
+        node, known = result["confirm"].value, {*shown, *signatures.constants}
+        problem = "neither an input of the action nor a handbook parameter"
+        fields.unbound_placeholders(report, node, read["confirm"] or "", known, problem)
     if goal is None or name is None:
         return None
     return Procedure(name, **{**read, "action": goal[0], "arguments": goal[1]})
-
-
-def _known_placeholders(
-    report: DiagnosticCollector, node: Node, known: frozenset[str] | set[str]
-) -> None:
-    for name in placeholders(node.text if isinstance(node, ScalarNode) else ""):
-        if name not in known:
-            message = f"`{{{name}}}` is neither an input of the action nor a handbook parameter"
-            report.error("unbound-placeholder", message, node)
-
-
-def _distinct(
-    report: DiagnosticCollector,
-    result: Fields,
-    inputs: tuple[Input, ...],
-    names: frozenset[str],
-    what: str,
-) -> None:
-    for item in inputs:
-        if item.name in names:
-            message = f"`{item.name}` is an input of the action already"
-            report.error("two-meanings", message, result["inputs"].key, f"drop it from {what}")
 
 
 def _computed(field: Field, scope: Scope) -> tuple[Computed, ...]:

@@ -67,7 +67,7 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
     if not isinstance(root, MapNode):
         return None
     name = _name(report, root, result)
-    says = fields.wording(report, result, "says")
+    says = fields.worded(report, result["says"].value, "`says`") if "says" in result else ""
     constants = _parameters(report, result)
     signatures = Signatures(report, constants)
     inputs: dict[str, tuple[Field, tuple[Input, ...], Fields]] = {}

@@ -281,23 +281,16 @@ def locate_requirement(text: str, source: str, procedure: str, predicate: str = 
     return Place(source, value.line, value.column)
 
 
-def locate_input(text: str, source: str, action: str, name: str) -> Place:
-    """The place of an action's input."""
-    root = parse_nodes(text, DiagnosticCollector(source))
-    inputs = child(child(child(root, "actions"), action), "input")
-    for key, _ in inputs.pairs if isinstance(inputs, MapNode) else ():
-        if key.text == name:
-            return Place(source, key.line, key.column)
-    return Place(source, path=f"actions.{action}.input.{name}")
-
-
-def locate_predicate(text: str, source: str, name: str) -> Place:
-    """The place where a predicate is declared."""
-    declared = child(parse_nodes(text, DiagnosticCollector(source)), "predicates")
-    for key, _ in declared.pairs if isinstance(declared, MapNode) else ():
-        if re.match(rf"\s*{re.escape(name)}\b", key.text):
-            return Place(source, key.line, key.column)
-    return Place(source, path=f"predicates.{name}")
+def locate(text: str, source: str, *path: str) -> Place:
+    """The place of the key at a path such as ``actions``, ``login``, ``input``, ``user``. A
+    predicate's key is its declaration."""
+    key: ScalarNode | None = None
+    node = parse_nodes(text, DiagnosticCollector(source))
+    for name in path:
+        pairs = node.pairs if isinstance(node, MapNode) else ()
+        named = re.compile(rf"\s*{re.escape(name)}\b")
+        key, node = next((pair for pair in pairs if named.match(pair[0].text)), (None, None))
+    return Place(source, key.line, key.column) if key else Place(source, path=".".join(path))
 
 
 def child(node: Node | None, key: str) -> Node | None:

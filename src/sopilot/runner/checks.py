@@ -24,7 +24,7 @@ from sopilot.handbook.grammar import NOW
 from sopilot.handbook.model import Action, Handbook, Procedure
 from sopilot.handbook.reader import read_handbook
 from sopilot.handbook.requirements import Constant, Name, Term, leaves
-from sopilot.handbook.yaml import locate_input, locate_predicate, locate_requirement
+from sopilot.handbook.yaml import locate, locate_requirement
 from sopilot.messages.diagnostic import Diagnostic, Place, Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_from_yaml
@@ -97,7 +97,7 @@ class _Gaps:
         return Diagnostic(code, message, place, help, severity)
 
     def _at_input(self, code: str, action: str, name: str, message: str, help: str) -> Diagnostic:
-        place = locate_input(self.text, self.source, action, name)
+        place = locate(self.text, self.source, "actions", action, "input", name)
         return Diagnostic(code, message, place, help, Severity.WARNING)
 
     def _unconfirmed(self) -> Iterator[Diagnostic]:
@@ -180,7 +180,7 @@ class _Gaps:
                 yield Diagnostic(
                     "gate-left-open",
                     f"`{gate.name}` stays open after `{name}`, which seems to end it",
-                    locate_predicate(self.text, self.source, gate.name),
+                    locate(self.text, self.source, "predicates", gate.name),
                     f"write `closed_by: {name}(…)` if it does",
                     Severity.NOTE,
                 )
