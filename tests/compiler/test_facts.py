@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from sopilot.compiler.action_facts import scope_types
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.handbook.requirements import Leaf, Name
-from sopilot.program.model import ActionFacts, Program
+from sopilot.program.model import Program
 
 DESK = """\
 handbook: facts-desk
@@ -71,13 +69,6 @@ def test_what_an_action_changes_and_reads(
     assert (facts.changes, facts.reads) == (changes, reads)
 
 
-def test_inputs_and_what_is_required() -> None:
-    assert _program().actions["read_account"] == ActionFacts(
-        {"user": {"type": "string"}, "year": {"type": "integer"}}, ("user",), ()
-    )
-    assert list(_program().actions) == sorted(_program().actions)
-
-
 def test_a_handbook_that_guards_nothing_needs_no_facts() -> None:
     open_desk = DESK.replace(", irreversible: true", "").replace(", approval: boss", "")
     assert _program("send", open_desk).actions == {}
@@ -86,24 +77,7 @@ def test_a_handbook_that_guards_nothing_needs_no_facts() -> None:
 
 def test_names_have_the_types_of_what_they_become() -> None:
     assert _program().types == {"user": {"type": "string"}, "amount": {"type": "number"}}
-
-
-def test_a_renamed_input_keeps_its_type() -> None:
     text = DESK.replace("  send: {req", "  send: {action: send(amount=sum), req").replace(
         "covered(user, amount, 2026)", "covered(user, sum, 2026)"
     )
     assert _program("send", text).types == {"user": {"type": "string"}, "sum": {"type": "number"}}
-
-
-def test_a_name_that_only_a_check_uses_has_the_type_of_the_verifiers_input() -> None:
-    leaf = Leaf(
-        "covered", (("user", Name("user")), ("amount", Name("sum")), ("year", Name("when")))
-    )
-    handbook = load_handbook(DESK)
-    types = scope_types(("user", "sum", "when"), {}, [leaf], handbook.actions, handbook.predicates)
-    assert types == {"user": {"type": "string"}, "when": {"type": "integer"}}  # no call takes `sum`
-
-
-def test_recheck_stands_at_the_guard() -> None:
-    guards = {one.action: one.recheck for one in _program().guarded}
-    assert guards == {"approve_me": False, "send": False, "wipe": True}

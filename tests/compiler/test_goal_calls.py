@@ -67,13 +67,6 @@ def test_an_input_that_is_fixed_or_renamed_is_that_under_requires_too() -> None:
     ]
 
 
-def test_two_inputs_may_swap_their_names() -> None:
-    text = HEAD + "procedures:\n  ask: {action: send(user=to, to=user), requires: known(to)}\n"
-    one = compiled(text)["ask"]
-    assert goal(one) == {"user": Local("to"), "to": Local("user"), "amount": Local("amount")}
-    assert checked(one) == [("known", {"user": Local("to")})]
-
-
 NAMESAKES = """\
 handbook: namesakes
 actions:
@@ -196,10 +189,3 @@ def test_same_bytes_under_every_key_order() -> None:
     one, other = compiled(KEYS), compiled(OTHER_KEYS)
     for name in ("close", "wipe"):
         assert program_to_yaml(one[name].program) == program_to_yaml(other[name].program)
-
-
-def test_of_two_recipes_the_one_that_needs_no_gate_wins() -> None:
-    text = SHUT.replace("verify: read(user)", "verify: {any: [read(user), look(user)]}")
-    one = compiled(text)["close"]
-    assert [call.action for call in one.explanation.recipes["covered"].chosen] == ["look"]
-    assert one.explanation.guards == ()

@@ -12,7 +12,6 @@ from reference_schedule import leaf_set, least_closure, truth
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.handbook.requirements import All, AnyOf, InOrder, Leaf, Name, Tree
-from sopilot.messages.errors import UserMistake
 
 X = (("v", Name("x")),)
 
@@ -128,59 +127,3 @@ def test_closure_is_minimal_and_ordered() -> None:
 def test_closure_campaign() -> None:
     for seed in range(1_500, 31_500):
         check_guards(seed)
-
-
-def test_gate_of_the_tree_moves_before_the_check_that_needs_it() -> None:
-    handbook = two_gates()
-    compiled = compile_procedure(handbook, "transfer")
-    order = [step.label for step in compiled.program.functions["transfer"].steps]
-    assert order[:3] == ["check_logged_in", "check_second_factor", "check_funds"]
-
-
-def two_gates() -> Handbook:
-    login = Action("login", (Input("user"), Input("password")))
-    factor = Action("confirm", (Input("user"), Input("code")), requires=_in("logged_in"))
-    read = Action("read", (Input("user"),), requires=_in("second_factor"))
-    return Handbook(
-        "two-gates",
-        actions={a.name: a for a in (login, factor, read, Action("transfer", (Input("user"),)))},
-        predicates={
-            "logged_in": Predicate(
-                "logged_in", ("user",), "In.", established_by=ActionCall("login", _user())
-            ),
-            "second_factor": Predicate(
-                "second_factor", ("user",), "2F.", established_by=ActionCall("confirm", _user())
-            ),
-            "funds": Predicate("funds", ("user",), "F.", recipes=((ActionCall("read", _user()),),)),
-        },
-        procedures={
-            "transfer": Procedure(
-                "transfer", "transfer", All((_in("funds"), _in("second_factor"), _in("logged_in")))
-            )
-        },
-    )
-
-
-def _user() -> tuple[tuple[str, Name], ...]:
-    return (("user", Name("user")),)
-
-
-def _in(name: str) -> Leaf:
-    return Leaf(name, _user())
-
-
-def test_circular_guards_are_refused() -> None:
-    handbook = two_gates()
-    actions = dict(handbook.actions)
-    actions["login"] = Action(
-        "login", (Input("user"), Input("password")), requires=_in("second_factor")
-    )
-    broken = Handbook(
-        "circular",
-        actions=actions,
-        predicates=handbook.predicates,
-        procedures=handbook.procedures,
-    )
-    with pytest.raises(UserMistake, match="each needs the next") as caught:
-        compile_procedure(broken, "transfer")
-    assert caught.value.diagnostics[0].code == "circular-guards"

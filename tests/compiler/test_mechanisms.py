@@ -15,18 +15,14 @@ from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicat
 from sopilot.handbook.requirements import (
     All,
     AnyOf,
-    Constant,
-    InOrder,
     Leaf,
     Name,
     Path,
     Tree,
 )
-from sopilot.program.codec import program_to_yaml
 from sopilot.program.model import (
     Act,
     Check,
-    Literal,
     Program,
 )
 from sopilot.views.program_text import render_flat
@@ -89,12 +85,6 @@ def test_the_narrowest_verifier_comes_first_wherever_it_is_written() -> None:
         assert function.fallbacks[-1][0].action == "scan", "named by the handbook, and the last"
 
 
-def test_a_reader_of_the_full_state_stands_in_where_nothing_narrower_is_whole() -> None:
-    for recipes in (("look+gone", "scan"), ("gone", "scan"), ("scan",)):
-        function = compiled(leaf("balance"), rule("balance", *recipes)).functions["balance"]
-        assert [s.action for s in function.steps if isinstance(s, Act)] == ["scan"]
-
-
 def test_in_a_benchmark_a_full_state_read_ranks_first_and_is_dropped_if_not_offered() -> None:
     predicate = rule("balance", "look", "scan")
     book = handbook(leaf("balance"), predicate)
@@ -105,15 +95,6 @@ def test_in_a_benchmark_a_full_state_read_ranks_first_and_is_dropped_if_not_offe
     assert [s.action for s in without.steps if isinstance(s, Act)] == ["look"]
     assert without.fallbacks == ()
     assert without.notes == ("dropped: scan is not offered",)
-
-
-def test_what_is_not_offered_is_left_out_and_said() -> None:
-    predicate = rule("member", "look+gone")
-    result = compile_procedure(handbook(leaf("member"), predicate), "goal")
-    function = result.program.functions["member"]
-    assert [s.action for s in function.steps if isinstance(s, Act)] == ["look"]
-    assert function.notes == ("gone is not offered; the recipe uses what is offered",)
-    assert result.missing_recipes == ()
 
 
 @pytest.mark.parametrize(
@@ -140,38 +121,6 @@ def test_a_call_that_reads_the_answer_of_one_that_is_not_offered_is_left_out_too
     function = result.program.functions["member"]
     assert [s.action for s in function.steps if isinstance(s, Act)] == made
     assert function.notes[0] == note
-
-
-def test_identical_result_is_reused_inside_a_frame() -> None:
-    program = compiled(
-        All((leaf("a"), InOrder((leaf("a"), leaf("b"))), AnyOf((leaf("a"), leaf("c")))))
-    )
-    assert checks(program) == ["a", "b", "c"]
-
-
-def test_same_rule_with_other_arguments_is_another_result() -> None:
-    other = Leaf("a", (("user", Constant("bob")),))
-    program = compiled(All((leaf("a"), other)))
-    assert checks(program) == ["a", "a_2"]
-    second = program.functions["goal"].steps[1]
-    assert isinstance(second, Check)
-    assert second.arguments == (("user", Literal("bob")),)
-
-
-def test_one_and_true_are_different_arguments() -> None:
-    program = compiled(
-        All((Leaf("a", (("user", Constant(1)),)), Leaf("a", (("user", Constant(True)),))))
-    )
-    assert checks(program) == ["a", "a_2"]
-
-
-def test_sentence_of_a_check_has_the_names_of_its_call() -> None:
-    program = compiled(Leaf("a", (("user", Name("friend")),)))
-    step = program.functions["goal"].steps[0]
-    assert isinstance(step, Check)
-    saying = check_saying(step, program, "en")
-    assert saying is not None
-    assert saying.text == "a of <friend> under 500."
 
 
 def test_same_bytes_under_every_hash_seed() -> None:
@@ -260,22 +209,6 @@ def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
     function = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
     assert function.fallbacks == ()
     assert function.notes == ("no fallback: look needs a gate that nobody opens for it",)
-
-
-def test_a_program_is_the_same_whatever_was_compiled_before_it() -> None:
-    """`look` verifies `a`, so it changes nothing; where it is the goal, it may."""
-    book = handbook(leaf("a"))
-    looking = {"look": Procedure("look", "look", leaf("a"), arguments=USER)}
-    books = [replace(book, procedures=looking), book]
-    alone = [
-        Compiler(one.actions, one.predicates).compile(one, *one.procedures.values()).program
-        for one in books
-    ]
-    assert ["look" in one.read_only for one in alone] == [False, True]
-    for order in (books, books[::-1]):
-        compiler = Compiler(book.actions, book.predicates)
-        found = [compiler.compile(one, *one.procedures.values()).program for one in order]
-        assert sorted(map(program_to_yaml, found)) == sorted(map(program_to_yaml, alone))
 
 
 def test_secrets_are_those_of_the_handbook_that_is_compiled() -> None:

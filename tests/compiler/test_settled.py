@@ -52,13 +52,6 @@ def test_a_repeat_in_another_group_is_dropped() -> None:
     assert [gone.impossible for gone in found.explanation.dropped] == [False]
 
 
-def test_options_behind_one_that_holds_already_are_dropped_and_told() -> None:
-    found = compiled(InOrder((leaf("a"), First((leaf("a"), leaf("b"), leaf("c"))))))
-    assert found.explanation.tree == leaf("a")
-    dropped = [(gone.what, gone.known, gone.impossible) for gone in found.explanation.dropped]
-    assert dropped == [(leaf(name), leaf("a"), False) for name in "abc"]
-
-
 def test_what_an_option_asks_before_it_fails_is_still_asked() -> None:
     """Evidence is owed in the order of the chain, and for every option of an `any`."""
     chain = First((InOrder((leaf("b"), leaf("a", False))), leaf("c")))
@@ -114,12 +107,6 @@ def test_the_papers_schedule_checks_every_option_before_it_decides(free: str) ->
     assert not [step for step in body.steps[:2] if not isinstance(step, Check)]
 
 
-def test_of_options_that_all_owe_nothing_the_first_is_not_postponed() -> None:
-    found = compiled(AnyOf((leaf("b"), leaf("c"), leaf("d"))), free="bcd")
-    assert found.explanation.tree == First((leaf("b"), leaf("c"), leaf("d")))
-    assert found.explanation.postponed == (leaf("c"), leaf("d"))
-
-
 def test_options_behind_one_that_holds_are_dropped_once_by_what_settled_it_last() -> None:
     both = All((leaf("a"), leaf("b")))
     found = compiled(InOrder((leaf("a"), leaf("b"), First((both, leaf("c"), leaf("d"))))))
@@ -129,12 +116,3 @@ def test_options_behind_one_that_holds_are_dropped_once_by_what_settled_it_last(
         (leaf("c"), leaf("b"), False),
         (leaf("d"), leaf("b"), False),
     ]
-
-
-def test_one_option_alone_is_not_tried_after_others() -> None:
-    """There are none, once the other was dropped."""
-    alone = All((leaf("c"), leaf("d")))
-    tree = InOrder((leaf("a"), AnyOf((leaf("a", False), alone))))
-    found = compiled(tree, free="cd")
-    assert found.explanation.tree == InOrder((leaf("a"), AnyOf((alone,))))
-    assert found.explanation.postponed == ()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from test_settled import compiled, leaf
 
 from sopilot.compiler.threading import thread
-from sopilot.handbook.requirements import AnyOf, First, InOrder, Tree
+from sopilot.handbook.requirements import First, InOrder, Tree
 from sopilot.program.model import Act, Branch, Check, CompleteStep, FailStep, Holds, Program, Step
 
 Answers = Mapping[str, bool | None]
@@ -104,13 +104,6 @@ def listing(tree: Tree, **kinds: str) -> list[str]:
     ]
 
 
-def test_a_check_that_falls_to_its_like_is_one() -> None:
-    assert listing(InOrder((First((leaf("a"), leaf("b"))), leaf("b")))) == [
-        "check_a True None None",
-        "check_b True None refuse",
-    ]
-
-
 def test_what_lies_between_is_written_for_each_answer() -> None:
     assert listing(InOrder((First((leaf("a"), leaf("b"))), leaf("c"), leaf("b")))) == [
         "check_a True check_c_2 None",
@@ -119,12 +112,6 @@ def test_what_lies_between_is_written_for_each_answer() -> None:
         "check_c_2 True None refuse",
         "check_b_2 True None refuse",
     ]
-
-
-def test_the_same_options_in_another_order_are_asked_once() -> None:
-    either = AnyOf((leaf("a"), leaf("b")))
-    found = listing(First((either, AnyOf((leaf("b"), leaf("a"))))))
-    assert len(found) == 2
 
 
 def test_what_no_path_comes_to_has_no_function() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -42,32 +41,3 @@ def test_mutated_handbook(data: st.DataObject) -> None:
         end = min(len(text), start + data.draw(st.integers(0, 12)))
         text = text[:start] + data.draw(WORDS) + text[end:]
     check(text)
-
-
-@settings(deadline=None, max_examples=100)
-@given(st.data())
-def test_mutated_lines(data: st.DataObject) -> None:
-    lines = BANK.split("\n")
-    for _ in range(data.draw(st.integers(1, 3))):
-        at = data.draw(st.integers(0, len(lines) - 1))
-        other = data.draw(st.integers(0, len(lines) - 1))
-        match data.draw(st.sampled_from(["drop", "copy", "swap", "indent"])):
-            case "drop" if len(lines) > 1:
-                del lines[at]
-            case "copy":
-                lines.insert(other, lines[at])
-            case "swap":
-                lines[at], lines[other] = lines[other], lines[at]
-            case _:
-                lines[at] = "  " + lines[at]
-        if len(lines) < 2:
-            break
-    check("\n".join(lines))
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=20_000)
-@given(st.binary(max_size=100), st.integers(0, len(BANK)), st.integers(0, 50))
-def test_bytes_in_a_handbook(noise: bytes, at: int, width: int) -> None:
-    data = BANK.encode()
-    check(data[:at] + noise + data[at + width :])

@@ -103,27 +103,20 @@ def test_a_handbook_built_by_code_needs_origins_too() -> None:
     assert "`ask`" in found.help
 
 
-_WITHOUT = [
-    (", name: journey", ", name: booked"),
-    (" as leg,", " as part,"),
-    ("journey.legs[0]", "journey.legs[1]"),
-    (", read_only: true", ""),
-    (", recheck: true", ""),
-    (", changes: [bookings]", ""),
-    (", changes: [bookings]", ", changes: []"),
-    (", reads: [vouchers]", ""),
-    (", reads: [vouchers]", ", reads: []"),
-]
-
-
-@pytest.mark.parametrize(("old", "new"), _WITHOUT)
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("journey", "booked"),
+        ("journey.legs[0]", "journey.legs[1]"),
+        (", read_only: true", ""),
+        (", recheck: true", ""),
+        (", changes: [bookings]", ""),
+        (", changes: [bookings]", ", changes: []"),
+        (", reads: [vouchers]", ""),
+    ],
+)
 def test_the_hash_sees_every_one_of_them(old: str, new: str) -> None:
-    assert old in TRAVEL
-    other = TRAVEL.replace(old, new)
-    if "journey" in old and "[" not in old:
-        other = other.replace("journey.", "booked.")
-    other = other.replace("read_leg(leg,", "read_leg(part,") if "part" in new else other
-    changed = handbook_hash(load_handbook(other))
+    changed = handbook_hash(load_handbook(TRAVEL.replace(old, new)))
     assert changed != handbook_hash(load_handbook(TRAVEL))
 
 

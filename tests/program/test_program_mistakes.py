@@ -27,8 +27,9 @@ from sopilot.program.model import (
     Program,
     ReturnStep,
     Source,
+    Step,
 )
-from sopilot.program.verifier import require_valid, verify_program
+from sopilot.program.verifier import verify_program
 
 HERE = Path(__file__).parent
 MISTAKES = HERE / "mistakes.txt"
@@ -66,59 +67,42 @@ def test_mistakes_read_as_expected() -> None:
     assert text == golden
 
 
-def test_the_program_that_the_mistakes_start_from_is_fine() -> None:
-    program_from_yaml((HERE / "fine.yaml").read_text(encoding="utf-8"))
-
-
-def _rule(name: str = "rule", *, parameters: tuple[str, ...] = ()) -> Function:
+def _rule(name: str, parameters: tuple[str, ...] = ()) -> Function:
     return Function(name, Kind.RULE, parameters, (ReturnStep("end"),), predicate=name)
 
 
-def _program(*functions: Function, listed: tuple[str, ...] = ()) -> Program:
-    names = listed or tuple(function.name for function in functions)
-    return Program("main", dict(zip(names, functions, strict=True)), Source("", "", ""), "")
+def _codes(
+    steps: tuple[Step, ...], rules: dict[str, Function], predicates: frozenset[str] | None = None
+) -> list[tuple[str, str]]:
+    main = Function("main", Kind.PROCESS, (), (*steps, CompleteStep("end")))
+    program = Program("main", {"main": main, **rules}, Source("", "", ""), "")
+    return [(item.code, item.place.path) for item in verify_program(program, predicates)]
 
 
-def _process(*steps: Act | Ask | Check | Choose) -> Function:
-    return Function("main", Kind.PROCESS, (), (*steps, CompleteStep("end")))
-
-
-def _codes(program: Program, predicates: frozenset[str] | None = None) -> list[tuple[str, str]]:
-    return [(one.code, one.place.path) for one in verify_program(program, predicates)]
+CALL = Check("c", "rule", (), "s")
+RULE = {"rule": _rule("rule")}
 
 
 def test_what_only_code_can_get_wrong() -> None:
-    call = Check("c", "rule", (), "s")
-    assert _codes(_program(_process(call), _rule())) == []
-    assert ("name-mismatch", "other") in _codes(
-        _program(_process(call), _rule(), listed=("main", "other"))
-    )
-    two = Function("rule", Kind.RULE, ("a", "a"), (ReturnStep("end"),))
-    assert ("duplicate-parameter", "rule") in _codes(_program(_process(call), two))
+    assert ("name-mismatch", "rule") in _codes((CALL,), {"rule": _rule("other")})
+    assert ("duplicate-parameter", "rule") in _codes((CALL,), {"rule": _rule("rule", ("a", "a"))})
     twice = Act("a", "tool", (("x", Local("x")), ("x", Local("x"))))
-    assert [code for code, _ in _codes(_program(_process(Ask("q", ("x",)), twice)))] == [
-        "wrong-arguments"
-    ]
-    assert _codes(_program(_process(Ask("q", ())))) == [("empty-ask", "main@q")]
-    assert ("empty-choice", "main@q") in _codes(_program(_process(Choose("q", "?", ()))))
+    assert _codes((Ask("q", ("x",)), twice), {}) == [("wrong-arguments", "main@a")]
+    assert _codes((Ask("q", ()),), {}) == [("empty-ask", "main@q")]
+    assert ("empty-choice", "main@q") in _codes((Choose("q", "?", ()),), {})
     same = Choose("q", "?", (Option("a", "end"), Option("a", "end")))
-    assert _codes(_program(_process(same))) == [("duplicate-option", "main@q")]
+    assert _codes((same,), {}) == [("duplicate-option", "main@q")]
 
 
-def test_predicates_are_bounded_by_the_procedure() -> None:
-    program = _program(_process(Check("c", "rule", (), "s")), _rule())
-    assert _codes(program, frozenset({"rule"})) == []
-    assert _codes(program, frozenset({"rulo"})) == [("unknown-predicate", "rule")]
-    assert _codes(program, frozenset()) == [("unknown-predicate", "rule")]
-
-
-def test_a_value_is_known_after_it_was_asked_for() -> None:
-    act = Act("a", "tool", (("x", Local("x")),))
-    assert _codes(_program(_process(Ask("q", ("x",)), act))) == []
-    assert _codes(_program(_process(act, Ask("q", ("x",))))) == [("unknown-value", "main@a")]
-
-
-def test_require_valid_raises_everything_at_once() -> None:
-    with pytest.raises(UserMistake) as caught:
-        require_valid(_program(_process(Check("c", "nowhere", (), "s")), _rule()))
-    assert [one.code for one in caught.value.diagnostics] == ["unknown-function", "unused-function"]
+@pytest.mark.parametrize(
+    ("predicates", "codes"),
+    [
+        (frozenset({"rule"}), []),
+        (frozenset({"rulo"}), [("unknown-predicate", "rule")]),
+        (frozenset(), [("unknown-predicate", "rule")]),
+    ],
+)
+def test_predicates_are_bounded_by_the_procedure(
+    predicates: frozenset[str], codes: list[tuple[str, str]]
+) -> None:
+    assert _codes((CALL,), RULE, predicates) == codes

@@ -56,7 +56,8 @@ def secret_names(handbook: Handbook) -> tuple[str, ...]:
 
 
 def _flows(handbook: Handbook) -> Iterator[tuple[str, str]]:
-    """Under which names a value goes on. What an answer has is known by its last key."""
+    """Pairs of names: a value with the first one is passed on under the second. A place in an
+    answer is known by its last key."""
     trees = [procedure.requires for procedure in handbook.procedures.values()]
     trees += [action.requires for action in handbook.actions.values()]
     bindings: list[CallBinding] = [leaf.arguments for tree in trees for leaf in leaves(tree)]
@@ -80,7 +81,7 @@ def _spread(names: set[str], flows: Iterable[tuple[str, str]]) -> None:
 
 
 def _changes(action: Action, only_looks: bool) -> tuple[str, ...] | None:
-    """``only_looks``: it verifies, and nobody has it for a goal."""
+    """``only_looks``: it verifies, and isn't the goal of a procedure."""
     if action.changes is not None:
         return action.changes
     if action.read_only:
@@ -89,7 +90,7 @@ def _changes(action: Action, only_looks: bool) -> tuple[str, ...] | None:
 
 
 def input_schema(item: Input) -> Schema:
-    """The part of its JSON Schema that says what a value is."""
+    """The keywords of its JSON Schema that values are checked against."""
     if item.schema is None:
         return {"type": item.type}
     stored = _plain_schema(item.schema)

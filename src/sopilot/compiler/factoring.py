@@ -43,8 +43,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactorNode:
-    """An operator over leaves, groups and further operators. ``otherwise`` is what follows
-    where the goal is refused for it."""
+    """An operator over leaves, groups and further operators. ``otherwise`` follows a refusal
+    for it."""
 
     operator: type
     children: tuple[Plan, ...]
@@ -174,8 +174,8 @@ class Names:
         return self._namesake if predicate == self._process else predicate
 
     def group(self, tree: Tree) -> str:
-        """``any_of_funds_cover_overdraft``, ``in_order_5_to_owns_account``: what an alternative
-        comes to is its last check, and so it is with many checks that must all hold."""
+        """``any_of_funds_cover_overdraft``, ``in_order_5_to_owns_account``: the last check stands
+        for each alternative, and for many checks that must all hold."""
         checks = {leaf.question for leaf in leaves(tree)}
         assert not isinstance(tree, Leaf)  # which has a function already
         ends = [list(leaves(part))[-1:] for part in tree.children]

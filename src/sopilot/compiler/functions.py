@@ -100,7 +100,7 @@ def optional_names(
 def _has_meaning_without(
     predicate: Predicate, parameter: str, actions: Mapping[str, Action]
 ) -> bool:
-    """Whether its author says what holds where the parameter has no value."""
+    """Whether the verdict is defined when the parameter has no value."""
     verdict = predicate.verdict
     return (
         verdict is not None
@@ -114,7 +114,7 @@ def _has_meaning_without(
 
 
 def _needs(call: ActionCall, parameter: str, actions: Mapping[str, Action]) -> bool:
-    """Whether the call is not the one that is wanted without the parameter."""
+    """Whether the call can't be made without the parameter."""
     declared = actions.get(call.action)  # the machine's own questions are no actions
     loose = {item.name for item in declared.inputs if not item.required} if declared else ()
     read = [term for _, term in call.arguments if isinstance(term, Path)]
@@ -267,7 +267,7 @@ def gate_function(
 
 
 def done_function(name: str, predicate: Predicate, actions: Mapping[str, Action]) -> Function:
-    """A fact of this session: true from the success of a call, which nobody makes for it."""
+    """A fact of this session: true from the success of a call that no check makes."""
     assert predicate.done is not None
     fallbacks = ((recipe_act("done", predicate.done, predicate, actions),),)
     return _judging(name, Kind.GATE, predicate, (), fallbacks=fallbacks)

@@ -5,7 +5,7 @@ rank recipes        which verifier, per predicate
 close guards        Eq. 2: the gates those verifiers need
 order               gates before the checks that need them, where order is free
 hoist               the missing gates in front
-settle              without what earlier checks have settled
+settle              drop checks that earlier ones have settled
 factor              functions of at most seven checks
 schedule            Eq. 3: jumping code, evidence-complete code, reuse
 thread              no check twice on one path
@@ -75,7 +75,7 @@ class Explanation:
     postponed: tuple[Tree, ...] = ()
     """Options that owe no evidence, tried only while nothing else holds."""
     excluded: tuple[str, ...] = ()
-    """Predicates that no path comes to: what is checked before them excludes them."""
+    """Predicates that no path comes to: earlier checks exclude them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +100,7 @@ class Compiled:
 class Compiler:
     """Compiles the procedures of handbooks that share actions and predicates.
 
-    What depends on the actions, predicates and offered tools alone is computed
+    Results that depend only on the actions, predicates and offered tools are computed
     once and shared between programs. ``wide_first`` is for benchmarks: a reader of the full
     state comes before narrower verifiers. So is ``evidence_complete``: every option of an
     ``any`` is checked before it is decided, also those that no tool verifies.
@@ -190,7 +190,7 @@ class Compiler:
     def _checked(
         self, handbook: Handbook, procedure: Procedure
     ) -> tuple[Tree, tuple[Guard, ...], Settled]:
-        """The tree that is checked, the gates that it needs, and what was settled in it."""
+        """The tree that is checked, the gates that it needs, and the checks dropped from it."""
         tree = simplify(obligations(handbook, procedure), self._closure.same)
         guards = self._closure.close(tree)
         ordered = order_by_prerequisite(tree, guards, self._closure)

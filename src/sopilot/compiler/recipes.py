@@ -1,16 +1,16 @@
 """Recipe ranking: which of several equivalent ways to verify comes first.
 
 In:  a predicate's alternatives in source order, the actions that are offered.
-Out: the alternatives that can be carried out, most robust first, and what was dropped.
+Out: the alternatives that can be carried out, most robust first, and notes on the others.
 
 The narrowest comes first: a reader of the full state shows everybody's data, so it comes after
 every recipe that can be carried out whole without one. Then: fewest values to find, fewest gates
 to open, fewest calls, source order. ``wide_first`` turns the first rule round, for benchmarks
 that measure with such a reader. A fallback must not need a gate that the chosen recipe doesn't
-need: nobody has opened it by then.
+need: it is still shut by then.
 
-The module also tells what the checks of a procedure call (``Callees``), and who judges the checks
-of a guarded action.
+The module also resolves the calls of a procedure's checks (``Callees``), and finds the checks of
+a guarded action that a model judges or that can't be proven.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ class Callees:
 
 @dataclass(frozen=True, slots=True)
 class Unprovable:
-    """``verifier`` is the action that changes itself what it reads; empty where no machine can
-    judge and the handbook trusts no model."""
+    """``verifier`` is the action that changes the state it reads; empty if no machine can judge
+    and the handbook trusts no model."""
 
     predicate: str
     verifier: str = ""
 
 
 def judged_by_model(program: Program) -> tuple[str, ...]:
-    """Where the guarded action may rest on a model's word."""
+    """The predicates of a guarded action that may rest on a model's word."""
     return tuple(
         function.judges
         for function in _rules(program)
@@ -168,7 +168,7 @@ def _values_to_find(call: ActionCall, action: Action, parameters: tuple[str, ...
 
 
 def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
-    """The calls that can be made: what is offered, and reads no answer of a call that is not."""
+    """The calls that can be made: offered, and reading no answer of a call that isn't."""
     usable: list[ActionCall] = []
     gone: set[str] = set()
     for call in recipe:
@@ -182,8 +182,8 @@ def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
 
 
 class ChosenRecipes:
-    """The ranked recipes of the predicates that were asked about. Apart from the compiler, so that
-    nothing of it leads back to it: a compiler is gone when nobody holds it."""
+    """Ranks the recipes of predicates on first use. A class of its own without a reference to the
+    compiler, so that no cycle keeps a compiler alive."""
 
     def __init__(
         self,

@@ -288,7 +288,7 @@ class Schedule:
             self._learn(slot, None)
         return Holds(slot, wanted)
 
-    # --- what is known where ---------------------------------------------------------
+    # --- results on the way here ---------------------------------------------------------
 
     def _learn(self, slot: str, value: bool | None) -> None:
         self._undo.append((slot, self._known.get(slot), slot in self._known))
@@ -305,7 +305,7 @@ class Schedule:
     # --- names and marks -------------------------------------------------------------
 
     def _slot(self, leaf: Leaf | Group, function: str) -> str:
-        """One for every question: who asks the same calls the same with the same."""
+        """The slot of the question; equal questions share one."""
         key = leaf.question if isinstance(leaf, Leaf) else leaf.name
         slot = self._slots.get(key)
         if slot is None:

@@ -1,4 +1,4 @@
-"""Simplification, and dropping what earlier checks have settled.
+"""Simplification, and dropping checks that earlier ones have settled.
 
 ``simplify`` changes neither truth nor schedule: it removes needless one-child nodes, empty
 conjunctions, nested nodes of the same operator and repeated children.
@@ -221,8 +221,8 @@ class Settled:
 
 
 def simplify(tree: Tree, same: dict[str, Leaf] | None = None) -> Tree:
-    """``same`` gives for the key of a leaf the one that was met first: what is the same object
-    need not be compared."""
+    """``same`` maps the key of a leaf to the first such leaf: identical objects needn't be
+    compared."""
     if isinstance(tree, Leaf):
         return tree if same is None else same.setdefault(tree.key, tree)
     kind = type(tree)

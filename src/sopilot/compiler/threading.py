@@ -2,15 +2,14 @@
 
 In:  the steps of one function, every jump down the listing.
 Out: steps that ask the same, in the same order, and come to the same; no path has two checks
-     that read alike. What lies between two of them is written once for each answer, where the
+     that read alike. Steps between two of them are written once for each answer, where the
      answers part.
 
     check a  (met → 3)                 check a  (either way)
     check x  (unmet → refuse)     →    check x  (unmet → refuse)
     check x  (unmet → refuse)
 
-A check that was not met may be undecided: it is known not to be what was wanted, and nothing
-more.
+A check that was not met may be undecided: only the wanted result is excluded.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ def _without(
     code = _Specialised(steps, targets, needed)
     first = code.node(0, {})
     if _acts(steps) and not _acts([steps[node.step] for node in code.nodes]):
-        # Nothing could satisfy it: what contradicts itself stays as it was written.
+        # Nothing could satisfy it: a contradiction stays as it was written.
         code = _Specialised(steps, targets, needed, to_the_letter=False)
         first = code.node(0, {})
     return _listing(steps, code.nodes, first, numbered)
@@ -110,7 +109,8 @@ def _checked_below(
 
 
 class _Specialised:
-    """The code once more, each step for what is known on the way to it; equal nodes are one."""
+    """The code with a copy of a step for each set of results known there; equal copies are
+    merged."""
 
     def __init__(
         self,

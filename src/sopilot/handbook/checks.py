@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from sopilot.handbook.expressions import free_names, limits
 from sopilot.handbook.model import (
@@ -33,6 +33,7 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import DiagnosticCollector, Positioned
 
 _Problems = Iterator[HandbookProblem]
+_Check = Callable[[Handbook], _Problems]
 
 
 def check_handbook(
@@ -43,26 +44,22 @@ def check_handbook(
     root: Positioned,
 ) -> None:
     """Report problems of the whole handbook at the places of its predicates and actions."""
-    for check, places in (
-        (_circles, predicates),
-        (_missing_inputs, predicates),
-        (_failures_as_answers, actions),
-        (_shadows, actions),
-    ):
+
+    def run(check: _Check, places: Mapping[str, Positioned], add: Callable[..., None]) -> None:
         for problem in check(handbook):
-            report.error(problem.code, problem.message, places[problem.about], problem.help)
-    for problem in _principals(handbook):
-        report.warning(problem.code, problem.message, predicates[problem.about], problem.help)
+            add(problem.code, problem.message, places[problem.about], problem.help)
+
+    run(_circles, predicates, report.error)
+    run(_missing_inputs, predicates, report.error)
+    run(_failures_as_answers, actions, report.error)
+    run(_shadows, actions, report.error)
+    run(_principals, predicates, report.warning)
     if report.failed:
-        return  # a part that could not be read may be what these checks would miss
-    for check, places in (
-        (_unused, predicates),
-        (_unread_parameters, predicates),
-        (_unlicensed, actions),
-        (_unlimited, predicates),
-    ):
-        for problem in check(handbook):
-            report.warning(problem.code, problem.message, places[problem.about], problem.help)
+        return  # these checks may miss a part that could not be read
+    run(_unused, predicates, report.warning)
+    run(_unread_parameters, predicates, report.warning)
+    run(_unlicensed, actions, report.warning)
+    run(_unlimited, predicates, report.warning)
     if not handbook.procedures:
         report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
 
@@ -304,8 +301,8 @@ def obligations(handbook: Handbook, procedure: Procedure) -> Tree:
 
 
 def with_made(handbook: Handbook, procedure: Procedure, tree: Tree) -> Tree:
-    """The tree with what the procedure computes, before what reads it, and behind it all what it
-    confirms: nothing is confirmed that is refused."""
+    """The tree with each computed argument before its first reader, and the confirmation last:
+    the user confirms only what isn't refused."""
     leaves_made = {
         name: Leaf(
             name,
@@ -322,7 +319,7 @@ def with_made(handbook: Handbook, procedure: Procedure, tree: Tree) -> Tree:
 
 
 def _before_use(tree: Tree, name: str, made: Leaf) -> Tree:
-    """As late as can be: what comes before it may have kept a stranger out."""
+    """Place it as late as possible: checks before it may refuse a stranger."""
     if not isinstance(tree, All | InOrder) or otherwise_of(tree):
         return InOrder((made, tree))
     using = [child for child in tree.children if _reads(child, name)]

@@ -45,6 +45,7 @@ from sopilot.handbook.model import (
 )
 from sopilot.handbook.nodes import MapNode, Node, ScalarNode
 from sopilot.handbook.requirements import (
+    OPERATORS,
     All,
     AnyOf,
     CallBinding,
@@ -63,7 +64,6 @@ from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 
 Json = dict[str, object]
 Schema = dict[str, object]
-OPERATORS: dict[type, str] = {All: "all", AnyOf: "any", InOrder: "in_order", First: "first"}
 
 
 def ref(name: str) -> Schema:
@@ -159,7 +159,7 @@ def _read_examples(report: DiagnosticCollector, node: Node, what: str) -> tuple[
 
 
 def _read_confirm(report: DiagnosticCollector, node: Node, what: str) -> str | None:
-    """The question to the user; `false` asks nobody and is empty text."""
+    """The question to the user. `false` reads as empty text, which asks nobody."""
     if isinstance(node, ScalarNode) and node.value is False:
         return ""
     if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.text.strip():
@@ -414,7 +414,7 @@ def to_json(value: Any) -> Any:
 
 
 Special = Mapping[str, Callable[[], object]]
-"""Readers of the fields that depend on what is in scope, by key."""
+"""Readers of the fields that need the names in scope, by key."""
 
 
 def read_plain(

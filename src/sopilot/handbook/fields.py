@@ -142,7 +142,7 @@ def bad_identifier(report: DiagnosticCollector, at: Positioned, name: str, what:
 def unbound_placeholders(
     report: DiagnosticCollector, node: Node, template: str, known: Collection[str], problem: str
 ) -> None:
-    """Report the placeholders that aren't known names; ``problem`` says what they aren't."""
+    """Report the placeholders that aren't known names; ``problem`` completes "`{name}` is"."""
     for name in placeholders(template):
         if name not in known:
             message = f"`{{{name}}}` is {problem}"

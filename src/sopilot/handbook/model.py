@@ -23,13 +23,13 @@ _OWN = {ASK_USER: re.compile("question_*"), CONFIRM: re.compile("(action|procedu
 
 
 def asked_about(question: str, name: str) -> str:
-    """The name of a value in a question of the runtime: the words that say which
-    question it is are taken."""
+    """The name of a value in a question of the runtime. A name that the question uses itself
+    gets an underscore."""
     return f"{name}_" if _OWN[question].fullmatch(name) else name
 
 
 def values_asked_about(question: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of such a question by their own names, without what says which it is."""
+    """The values in such a question, by their own names."""
     return {
         key[:-1] if _OWN[question].fullmatch(key) else key: value
         for key, value in arguments.items()
@@ -39,8 +39,8 @@ def values_asked_about(question: str, arguments: Mapping[str, Any]) -> dict[str,
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """One input of an action. ``schema`` is its full JSON Schema where the type alone is not.
-    A ``secret`` one stands in clear in nothing that is kept or shown."""
+    """One input of an action. ``schema`` is its full JSON Schema if the type isn't enough.
+    The value of a ``secret`` input is never stored or shown in clear."""
 
     name: str
     type: str = "string"
@@ -58,19 +58,18 @@ class Approval:
     needed: int = 1
     expires_seconds: int | None = None
     when: str | None = None
-    """Only calls for which this expression over their arguments holds, or is undecided."""
+    """Only calls for which this expression over their arguments is true or undecided."""
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
     """A tool. ``full_state`` marks one that reads everything at once.
 
-    ``changes`` and ``reads`` are topics, ``None`` where the author says nothing;
-    ``recheck`` makes the machine read its licence again just before the call;
-    ``confirm`` is what the user is told before it is carried out, and must say yes to;
-    empty text says that nobody is asked. ``not_found`` is an expression over the ``result``
-    of a call that failed: where it holds, that is an answer and no failure. ``secrets`` are
-    fields of its answers that stand in clear nowhere.
+    ``changes`` and ``reads`` are topics, ``None`` if the author doesn't list them.
+    ``recheck`` makes the machine read its licence again just before the call. ``confirm`` is
+    the text that the user must say yes to before the call; empty text asks nobody.
+    ``not_found`` is an expression over the ``result`` of a failed call: if it is true, the
+    failure is an answer. ``secrets`` are fields of its answers that are never shown in clear.
     """
 
     name: str
@@ -89,7 +88,7 @@ class Action:
     not_found: str | None = None
     secrets: tuple[str, ...] = ()
     shared: bool = False
-    """Its answers, and the gates that it opens, hold for every connection to its server."""
+    """Its answers, and the gates that it opens, count for every connection to its server."""
     tool: str = ""
     """The tool behind it, ``TOOL`` or ``SERVER:TOOL``, if its name isn't the action's."""
 
@@ -103,11 +102,11 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class ActionCall:
-    """A call inside a recipe. Names are the predicate's parameters or what it asks the
-    user for; paths lead into earlier answers of the recipe.
+    """A call inside a recipe. Names are the predicate's parameters or values that only the
+    user has; paths lead into earlier answers of the recipe.
 
-    ``name`` is what its answer is called, the action's name without one. With
-    ``each`` the call is made for every element of a list, under the name ``element``.
+    ``name`` names its answer; the default is the action's name. With ``each`` the call is
+    made for every element of a list, under the name ``element``.
     """
 
     action: str
@@ -127,23 +126,22 @@ Recipe = tuple[ActionCall, ...]
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """Something that holds or does not.
+    """Something that is true or false.
 
     Exactly one of: ``recipes`` (equivalent ways to verify it), ``established_by``
     (a gate: the action makes it true, over several turns), or ``tool_free``
     (judged from its arguments and the dialog alone).
     ``says`` and ``says_not`` are templates over the parameters and the
     handbook's constants. ``verdict`` is an expression a machine can judge.
-    ``remedy`` tells a refused user what could be done next; ``customer_message`` is all that a
-    customer may be told where a request is refused for it. ``asks`` are values of
-    its recipes that only the user has. ``judged_by_model`` lets a guarded action
-    rest on a model's word; ``closed_by`` shuts a gate again. ``done`` is a call whose
-    success in this session makes it true: nobody makes it for the check. ``question`` is
-    what the user is asked, whose answer is the evidence; it serves one guarded call unless it is
-    ``reusable``. A gate that sets the ``principal`` is open for one customer at a time.
+    ``remedy`` tells a refused user the next steps; ``customer_message`` is the only text that a
+    customer sees of a refusal. ``asks`` are values of its recipes that only the user has.
+    ``judged_by_model`` lets a guarded action rest on a model's word; ``closed_by`` shuts a gate
+    again. ``done`` is a call whose success in this session makes it true; no check makes this
+    call. The user's answer to ``question`` is evidence for one guarded call, or for several if
+    it is ``reusable``. A gate that sets the ``principal`` is open for one customer at a time.
 
-    ``made`` ones come from a procedure: ``computes`` names the argument that ``value``
-    gives, ``optional`` the parameters that may be without one.
+    A predicate that is ``made`` comes from a procedure: ``computes`` names the argument that
+    ``value`` gives, ``optional`` the parameters that may have no value.
     """
 
     name: str
@@ -189,13 +187,12 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Procedure:
-    """A goal: ``action`` may run with ``arguments`` once ``requires`` holds.
+    """A goal: ``action`` may run with ``arguments`` once ``requires`` is true.
 
     ``worded`` is the tree whose wording is shown as the official text when it
-    differs from the tree that is compiled. ``inputs`` are names of its own, beside those of
-    the action; ``computed`` arguments nobody passes; ``confirm`` is the action's, said
-    otherwise here. ``otherwise`` is what follows where it is refused: another procedure,
-    or words.
+    differs from the tree that is compiled. ``inputs`` are names beside those of the action;
+    the machine computes the ``computed`` arguments; ``confirm`` replaces the action's text.
+    ``otherwise`` follows a refusal: another procedure, or a text.
     """
 
     name: str
@@ -212,8 +209,8 @@ class Procedure:
 
 @dataclass(frozen=True, slots=True)
 class Handbook:
-    """``parameters`` are constants, or tables of them. ``predicates`` hold what procedures make
-    (see ``Predicate.made``), too."""
+    """``parameters`` are constants, or tables of them. ``predicates`` include those that
+    procedures make (see ``Predicate.made``)."""
 
     name: str
     says: str = ""
@@ -233,7 +230,7 @@ class Handbook:
             object.__setattr__(self, "predicates", {**self.predicates, **made})
 
     def offering(self, names: Collection[str]) -> Handbook:
-        """The same for whoever is offered these actions alone: no text names another."""
+        """The handbook for an executor that is offered only these actions."""
         actions = {
             name: replace(action, offered=action.offered and name in names)
             for name, action in self.actions.items()
@@ -250,7 +247,7 @@ def confirmed_name(procedure: Procedure) -> str:
 
 
 def confirmation(procedure: Procedure, action: Action) -> str | None:
-    """The question to the user, ``None`` where nobody is asked."""
+    """The question to the user; ``None`` if the procedure asks for no confirmation."""
     return (action.confirm if procedure.confirm is None else procedure.confirm) or None
 
 
@@ -319,8 +316,8 @@ def _braced(text: str) -> str:
 
 
 def asking(predicate: Predicate) -> Predicate:
-    """The predicate that is verified by asking the user: its question, its recipe, and that a
-    yes makes it true where it says nothing else."""
+    """The predicate with the recipe that asks the user its question. Without a verdict of its
+    own, a yes makes it true."""
     terms = tuple((asked_about(ASK_USER, name), Name(name)) for name in predicate.parameters)
     call = ActionCall(ASK_USER, (("question", Constant(predicate.name)), *terms))
     verdict = predicate.verdict

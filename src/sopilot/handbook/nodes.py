@@ -1,4 +1,4 @@
-"""YAML nodes with positions: what stands between the text and the handbook's objects.
+"""YAML nodes with positions, between the text and the handbook's objects.
 
 An unquoted scalar is null, true, false, a decimal number or text, without YAML's surprises (``no``
 is false, ``017`` is 15). Calls that YAML cut at their commas are joined again: inside brackets,
@@ -118,8 +118,8 @@ def _joined(first: ScalarNode, last: ScalarNode) -> ScalarNode:
 
 
 def _with(before: Node, item: ScalarNode) -> Node | None:
-    """``before`` and what follows it, if it waits for that. A pair in braces does not: its
-    mapping starts before its key."""
+    """``before`` joined with the next item if a parenthesis of it is open. A pair in braces is
+    never joined: its mapping starts before its key."""
     if _is_open(before):
         return _joined(before, item)
     if isinstance(before, MapNode) and len(before.pairs) == 1:

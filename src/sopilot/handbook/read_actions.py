@@ -1,4 +1,4 @@
-"""Actions: inputs first, for every call needs them; then what depends on predicates."""
+"""Actions: first the inputs, which every call needs; then the fields that need predicates."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def read_procedure(entry: Field, signatures: Signatures) -> Procedure | None:
 
 
 def _computed(field: Field, scope: Scope) -> tuple[Computed, ...]:
-    """``arguments``: what the machine computes, from the procedure's names or by a recipe."""
+    """``arguments``: values that the machine computes from the procedure's names or a recipe."""
     report = scope.report
     computeds: list[Computed] = []
     entries = fields.entries(report, field.value, "`arguments`")

@@ -1,6 +1,6 @@
 """Recipes: calls, ``all`` of them, ``any`` of them, as a list of alternatives.
 
-Where the values of a recipe come from: every name has an origin, or the recipe is refused.
+Every name in a recipe has an origin, or the recipe is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sopilot.handbook.requirements import Constant, Origin, Path
 from sopilot.messages.diagnostic import did_you_mean
 
 MOST_ALTERNATIVES = 64
-"""Alternatives multiply under ``all``; beyond this nobody meant it."""
+"""Alternatives multiply under ``all``; more than this are a mistake."""
 
 
 def read_action_call(node: Node, what: str, scope: Scope) -> ActionCall | None:

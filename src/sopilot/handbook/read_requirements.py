@@ -10,6 +10,7 @@ from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.handbook.read_calls import Scope, bind, read_call
 from sopilot.handbook.requirements import (
     NOTHING,
+    OPERATORS,
     All,
     AnyOf,
     First,
@@ -22,12 +23,7 @@ from sopilot.handbook.requirements import (
 )
 from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 
-_LISTS: dict[str, type[All] | type[AnyOf] | type[InOrder] | type[First]] = {
-    "all": All,
-    "any": AnyOf,
-    "in_order": InOrder,
-    "first": First,
-}
+_LISTS: dict[str, type] = {word: kind for kind, word in OPERATORS.items()}
 
 _ELSEWHERE = {
     "and": "all",
@@ -123,7 +119,8 @@ def _operator(node: MapNode, scope: Scope) -> Tree:
     options = {"any": len(children), "first": len(children) - 1}.get(key.text, 0)
     for item, child in list(zip(value.items, children, strict=True))[:options]:
         _refuses_nothing(report, item, child, f"another option of `{key.text}` may hold")
-    return _LISTS[key.text](children)
+    tree: Tree = _LISTS[key.text](children)
+    return tree
 
 
 def _when(node: MapNode, nodes: Mapping[str, Node], scope: Scope) -> Tree:

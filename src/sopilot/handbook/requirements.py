@@ -1,4 +1,4 @@
-"""Requirement trees: what must hold, in which shape and on which schedule.
+"""Requirement trees: predicates that must hold, their operators and schedule.
 
 ``All``, ``AnyOf``, ``InOrder`` and ``First`` are the paper's ``and``, ``or``, ``chain`` and
 ``gate``. Negation lives on the leaf: a leaf is a literal (predicate, arguments, wanted truth).
@@ -66,8 +66,8 @@ CallBinding = tuple[tuple[str, Origin], ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """``question`` spells what it asks, whichever answer is wanted: a leaf and its negation have
-    the same. ``key`` spells the leaf itself."""
+    """``question`` spells the predicate and its arguments; a leaf and its negation have the same
+    one. ``key`` spells the leaf itself."""
 
     predicate: str
     arguments: Binding = ()
@@ -102,8 +102,8 @@ class All:
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """Every child must hold, and they are checked in this order. ``otherwise`` is what follows
-    where the goal is refused for one of them: another procedure, or words."""
+    """Every child must hold, and they are checked in this order. ``otherwise`` follows a refusal
+    for one of them: another procedure, or a text."""
 
     children: tuple[Tree, ...]
     otherwise: str = ""
@@ -125,6 +125,7 @@ class First:
 
 Tree = Leaf | All | InOrder | AnyOf | First
 NOTHING = All(())
+OPERATORS: dict[type, str] = {All: "all", AnyOf: "any", InOrder: "in_order", First: "first"}
 _DUAL: dict[type, type] = {All: AnyOf, AnyOf: All, InOrder: First, First: InOrder}
 
 
@@ -196,7 +197,7 @@ def names_in(tree: Tree) -> tuple[str, ...]:
 
 
 def plain_binding(binding: CallBinding) -> Binding:
-    """For whoever stands outside of the recipe, where a place in an answer is just a name."""
+    """The binding outside of its recipe, where a place in an answer is just a name."""
     return tuple(
         (parameter, Name("_".join(map(str, (term.root, *term.steps)))))
         if isinstance(term, Path)

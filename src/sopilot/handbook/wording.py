@@ -38,7 +38,7 @@ def fill(template: str, values: Mapping[str, object]) -> str:
 
     A ``Named`` value stands in angle brackets, so that "the account {to}" does not read "the
     account to", and takes the place of its own word: "the amount {amount}" is "the <amount>".
-    ``{=name}`` stands bare, as texts have it that must stay what they are.
+    ``{=name}`` stands bare, for texts that must stay as they are.
     """
     if isinstance(template, Translated):
         return Translated({item: _fill(text, values) for item, text in template.texts.items()})

@@ -1,7 +1,7 @@
 """Handbook → YAML text, JSON form and hash.
 
-The JSON form leaves fields at their default out, so that a field added later does not change the
-hash of a handbook that does not use it. What has an order keeps it; what has none is an object.
+The JSON form leaves out fields at their default, so that a field added later doesn't change the
+hash of a handbook that doesn't use it. Ordered parts are lists, the others objects.
 """
 
 from __future__ import annotations

@@ -188,7 +188,7 @@ def _build(events: Iterator[Any], report: DiagnosticCollector) -> Node | None:
         else:
             root = node
     if aliased:
-        return None  # what an alias stands for is unknown, so more would be guessing
+        return None  # without the value of an alias, further diagnostics would be guesses
     if root is None or (isinstance(root, ScalarNode) and root.is_empty):
         report.error("empty-file", "the file has no content", Spot(1, 1))
         return None

@@ -103,7 +103,7 @@ from sopilot.program.model import (
 from sopilot.program.verifier import WHOLE, verify_program
 
 LARGEST_PROGRAM = 20_000_000
-"""Characters. A program says at length what its handbook says in a line."""
+"""Characters. A program is many times as long as its handbook."""
 
 # --- single values ------------------------------------------------------------------------
 

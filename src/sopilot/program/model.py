@@ -230,7 +230,7 @@ class Kind(StrEnum):
 
 
 class Cache(dict[Any, Any]):
-    """Room for readers to keep what they derive from a part; a copy of the part starts empty."""
+    """Values that readers derive from a part and keep there. A copy of the part starts empty."""
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
         return Cache, ()
@@ -238,16 +238,15 @@ class Cache(dict[Any, Any]):
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """``predicate`` names what a rule or gate judges, ``says``/``says_not`` its wording.
+    """A rule or gate judges ``predicate``; ``says`` and ``says_not`` are its wording.
 
     ``fallbacks`` are equivalent recipes, best first after the one in ``steps``;
     any of them is admissible evidence. ``verdict`` lets a machine judge;
     ``judged_by_model`` lets a guarded action rest on a model's word; ``closed_by``
     is the call that shuts a gate; a ``principal`` gate is open for one customer at a time.
-    ``computes`` is the parameter that ``value`` gives; ``optional`` ones may have no value;
-    ``question`` is what the user is asked; a ``reusable`` answer serves more than one guarded
-    call; ``customer_message`` is all that a customer is told where a
-    request is refused for it.
+    ``computes`` is the parameter that ``value`` gives; ``optional`` parameters may have no
+    value; a ``reusable`` answer to ``question`` serves more than one guarded call;
+    ``customer_message`` is the only text that a customer sees of a refusal.
     """
 
     name: str
@@ -292,7 +291,7 @@ class Function:
 
     @property
     def branches(self) -> bool:
-        """Whether more than its calls and a verdict on them decide what it returns."""
+        """Whether its result depends on more than its calls and a verdict on them."""
         return any(
             isinstance(step, Check | Branch | Choose)
             or (isinstance(step, ReturnStep) and step.holds is not None)
@@ -307,7 +306,7 @@ class Function:
 
     @property
     def is_fact(self) -> bool:
-        """A gate that nobody opens for the check: what was done in this session, or was not."""
+        """Whether it is a gate that no check opens: something was done in this session."""
         return self.kind is Kind.GATE and not any(isinstance(step, Act) for step in self.steps)
 
 
@@ -349,10 +348,10 @@ class Source:
 class Program:
     """``constants`` are the handbook's parameters, which verdicts and wording may use.
 
-    ``types`` are the JSON Schemas of the entry's parameters; ``actions`` what a proof
-    must know, empty where nothing is guarded. ``read_only`` are then the actions of the
-    handbook that change nothing, called for or not. ``secrets`` are the names whose values are
-    kept outside of the trace; ``not_found`` says for an action which failures are answers.
+    ``types`` are the JSON Schemas of the entry's parameters. ``actions`` are the facts that a
+    proof needs; a handbook that guards nothing has none, and ``read_only`` then lists its
+    actions that change nothing. Values under the names in ``secrets`` are kept outside of the
+    trace; ``not_found`` gives for an action the failures that are answers.
     """
 
     entry: str
@@ -389,8 +388,8 @@ def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
 
 
 def _unsaid(program: Program) -> dict[str, ActionFacts]:
-    """Facts that a program written by hand may omit: verifiers change nothing, and an action that
-    nobody described changes everything."""
+    """Facts that a program written by hand may omit: verifiers change nothing, and an action
+    without facts changes everything."""
     if "unsaid" not in program.cache:
         looks, does = set[str](), {item.action for item in program.guarded}
         for function in program.functions.values():

@@ -1,4 +1,4 @@
-"""Program → a listing for people: what golden files hold and ``sopilot show`` prints."""
+"""Program → a listing for people, as in golden files and ``sopilot show``."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def verify_program(
 ) -> list[Diagnostic]:
     """Every mistake in ``program``; nothing when it may run.
 
-    ``handbook_predicates`` bounds what rules and gates may judge (L(T) ∪ H_T).
+    Rules and gates may judge only ``handbook_predicates`` (L(T) ∪ H_T).
     ``places`` gives positions in the file a program was read from.
     ``accepted`` are functions without callees that passed before, by name.
     """
@@ -367,7 +367,7 @@ class _FunctionCheck:
         self.step(index, "wrong-arguments", message, f"`{step.function}` takes {wanted}")
 
     def _check_values(self, index: int, arguments: CallArguments, known: set[str]) -> None:
-        """``known`` grows by what the call makes its executor find out."""
+        """Add the values that the call makes its executor find out to ``known``."""
         learned: list[str] = []
         for _, argument in arguments:
             if isinstance(argument, Local) and argument.name not in known:

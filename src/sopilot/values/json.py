@@ -1,7 +1,7 @@
 """JSON values: plain, comparable, canonical.
 
-Texts that nobody can tell apart by looking (two spellings of `é`, a space at the end, a sign
-without width) are neither the same nor different: a tool may treat them alike.
+Texts that look the same (two spellings of `é`, a space at the end, a sign without width) are
+neither equal nor different: a tool may treat them alike.
 """
 
 from __future__ import annotations
@@ -56,9 +56,9 @@ def look_the_same(left: object, right: object) -> bool:
 
 
 def same_name(name: str) -> str:
-    """A person's name, such that two spellings of it are equal: of whatever case, width and
-    spacing, with other digits, with or without signs that nobody sees. Letters of another
-    alphabet are other letters, however they look."""
+    """A person's name in a form that is equal for spellings with another case, width, spacing,
+    digits or invisible signs. Letters of another alphabet stay other letters, even if they look
+    alike."""
     if name.isascii() and name.isprintable():
         return " ".join(name.casefold().split())
     folded = unicodedata.normalize("NFKC", name).casefold()
@@ -133,7 +133,7 @@ def canonical(value: JSON) -> bytes:
 
 
 def plain(value: object, depth: int = 0) -> JSON:
-    """A private JSON copy of anything: what JSON cannot say becomes ``{"$dropped": why}``.
+    """A private JSON copy of anything; a value that isn't JSON becomes ``{"$dropped": why}``.
 
     The copy keeps a caller's later changes out of the configuration, and the
     limits keep a hostile value from breaking an encoder. Keys are in canonical

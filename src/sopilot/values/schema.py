@@ -1,4 +1,4 @@
-"""The part of JSON Schema that says what a value is: artifacts and arguments are read by it."""
+"""The keywords of JSON Schema that artifacts and arguments are checked against."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def filled_in(
     root: Mapping[str, object] | None = None,
     depth: int = 0,
 ) -> JSON:
-    """``value`` with the defaults of a tool's schema for what is left out, at every depth."""
+    """``value`` with the defaults of a tool's schema for missing fields, at every depth."""
     root = schema if root is None else root
     schema = _own_schema(schema, root)
     if depth > _DEEPEST:

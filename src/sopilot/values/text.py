@@ -106,8 +106,8 @@ _NAMED = re.compile(r"@([0-9a-f]{8})(?: |$)")
 def quote_value(value: object, budget: int = VALUE_BUDGET) -> str:
     """``value`` as JSON on one line of at most ``budget`` visible characters.
 
-    What is not JSON is shown by the name of its type. What is too long is a text that begins
-    with the value's name and ends in ``…``; passed back, it stands for the whole value.
+    A value that isn't JSON is shown by the name of its type. A value that is too long is shown
+    as a text that begins with its name and ends in ``…``; passed back, it stands for the value.
     """
     try:
         text = json.dumps(value, ensure_ascii=False)
