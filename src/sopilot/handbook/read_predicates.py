@@ -241,21 +241,21 @@ def _asks(
     """Values that only the user has."""
     if "ask" not in result:
         return ()
-    taken = {
-        **dict.fromkeys(VERDICT_NAMES, ("reserved-name", "what a verdict calls the evidence")),
-        **dict.fromkeys(constants, ("asked-parameter", "a parameter of the handbook")),
-        **dict.fromkeys(
-            declaration.parameters, ("asked-parameter", f"a parameter of `{declaration.name}`")
-        ),
+    parameters = {
+        **dict.fromkeys(constants, "the handbook"),
+        **dict.fromkeys(declaration.parameters, f"`{declaration.name}`"),
     }
     names: list[str] = []
     for item in fields.one_or_more(result["ask"].value):
         name = fields.text(report, item, "`ask`")
         if name and not is_identifier(name):
             fields.bad_identifier(report, item, name, "a value to ask for")
-        elif name in taken:
-            code, meaning = taken[name]
-            report.error(code, f"`{name}` is {meaning}, so nobody is asked for it", item)
+        elif name in parameters:
+            message = f"`{name}` is a parameter of {parameters[name]}, so nobody is asked for it"
+            report.error("asked-parameter", message, item)
+        elif name in VERDICT_NAMES:
+            message = f"`{name}` is what a verdict calls the evidence, so nobody is asked for it"
+            report.error("reserved-name", message, item)
         elif name:
             names.append(name)
     return tuple(dict.fromkeys(names))
