@@ -65,8 +65,8 @@ def read_action(
         message = f"the action `{name}` is `read_only`, and says {otherwise}"
         report.error("not-read-only", message, result["read_only"].key, "drop one of the two")
     if action.not_found is not None:
-        known = {"result"} | scope.constants.keys()
-        read_expression(report, result["not_found"].value, known, "condition")
+        answers = {"result"} | scope.constants.keys()
+        read_expression(report, result["not_found"].value, answers, "condition")
         if action.is_guarded:
             message = f"`{name}` is guarded: whether it failed is the tool's to say"
             report.error("guarded-not-found", message, result["not_found"].key)
