@@ -28,7 +28,7 @@ from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, Answered
 from sopilot.program.model import Kind
 from sopilot.protocols import ToolResult
-from sopilot.session import admission, attempts, tool_calls
+from sopilot.session import admission, attempts, calls
 from sopilot.session import questions as user_questions
 
 
@@ -415,23 +415,22 @@ NEWER_SABOTAGES: dict[str, Sabotage] = {
 
 def _an_open_act_is_forgotten() -> AbstractContextManager[Any]:
     """While a guarded call is open, what it rests on may change."""
-    return _replaced(
-        *((module, "under_way", lambda *_: None) for module in (admission, tool_calls))
-    )
+    return _replaced((admission, "under_way", lambda *_: None))
 
 
 def _broken_off_is_failed() -> AbstractContextManager[Any]:
     """A call that broke off was not carried out."""
+    real = calls.invoke_tool
 
-    def failed(problem: Exception) -> ToolResult:
-        return ToolResult(False, {"error": str(problem)})
+    async def failed(session: Any, call: Any, connection: str) -> ToolResult:
+        return replace(await real(session, call, connection), unknown=False)
 
-    return _replaced(*((module, "broken_off", failed) for module in (admission, tool_calls)))
+    return _replaced(*((module, "invoke_tool", failed) for module in (admission, calls)))
 
 
 def _as_sent() -> AbstractContextManager[Any]:
     """The guard judges what the model sent, not what the tool receives."""
-    return _replaced((tool_calls, "as_received", lambda session, name, given: dict(given)))
+    return _replaced((admission, "as_received", lambda session, name, given: dict(given)))
 
 
 def _approved_whatever_changed() -> AbstractContextManager[Any]:
@@ -507,7 +506,7 @@ def _reads_ahead() -> AbstractContextManager[Any]:
 def _two_at_once() -> AbstractContextManager[Any]:
     """A call that is open counts for nothing."""
     return _replaced(
-        *((module, "under_way", lambda *_: None) for module in (admission, attempts, tool_calls)),
+        (admission, "under_way", lambda *_: None),
         (guards, "_pending", lambda *_: None),
     )
 

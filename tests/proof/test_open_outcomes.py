@@ -160,7 +160,7 @@ async def test_the_audit_finds_what_a_guard_without_the_clause_lets_through(
     desk = await opened(bank, store)
     await desk.push({"read_balance": {"user": "anna"}})
     await desk.call("send", **GIVEN)
-    monkeypatch.setattr("sopilot.session.tool_calls.under_way", lambda *_: None)
+    monkeypatch.setattr("sopilot.session.admission.under_way", lambda *_: None)
     await desk.done("withdraw", **GIVEN)
     bank.carry_out_late()
     assert bank.overdrawn

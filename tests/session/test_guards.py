@@ -38,7 +38,7 @@ from sopilot.messages.errors import RunEnded, UserMistake
 from sopilot.protocols import ToolCall, ToolResult, ToolSchema
 from sopilot.records.store import Settings
 from sopilot.session.opening import resume_session
-from sopilot.session.outcomes import call_key
+from sopilot.session.calls import call_key
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Call, Fail, Return, SelectBranch, Start

@@ -11,7 +11,7 @@ import pytest
 
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolResult, ToolSchema
-from sopilot.session.outcomes import call_key
+from sopilot.session.calls import call_key
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.replay import SavedSimulation

@@ -11,7 +11,7 @@ from sopilot.machine.approvals import HeldState
 from sopilot.machine.proof.guard import hold_reason
 from sopilot.protocols import RecallsOutcomes, ToolResult
 from sopilot.records.people import THE_MACHINE
-from sopilot.session.outcomes import call_key
+from sopilot.session.calls import call_key
 from sopilot.session.session import Session
 from sopilot.trace.events import PROGRAM_CHANGED, Actor
 from sopilot.values.json import holds_stand_in

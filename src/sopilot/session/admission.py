@@ -15,21 +15,19 @@ from sopilot.machine.proof.leaves import Grade
 from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import WantedCall
 from sopilot.messages.catalogue import message_json, sentence
-from sopilot.messages.errors import SopilotError
+from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.program.model import Guarded
 from sopilot.protocols import RecallsOutcomes, ToolResult
-from sopilot.session.fence import fence_reason
-from sopilot.session.outcomes import (
-    broken_off,
+from sopilot.session.calls import (
     call_key,
     connections,
     invoke_tool,
-    note_broken_off,
     note_connections,
     read_failure,
     record_result,
-    stays_open,
+    unknown_call,
 )
+from sopilot.session.fence import fence_reason
 from sopilot.trace.events import (
     AWAITS_APPROVAL,
     AWAITS_DECISION,
@@ -44,6 +42,7 @@ from sopilot.trace.events import (
     Note,
 )
 from sopilot.values.json import JSON, ArgumentsKey, key_of, same
+from sopilot.values.schema import filled_in
 from sopilot.views.answers import CallAnswer, CallStatus, waiting_text
 
 if TYPE_CHECKING:
@@ -55,13 +54,10 @@ OPERATOR = "operator"
 
 
 class Admitted(NamedTuple):
-    """The id and arguments to run with, and what lets the call through. ``recalled`` is how it
-    ended before the store was restored: then it isn't made again."""
+    """A call that may be made. ``recalled`` is how it ended before the store was restored: then
+    it isn't made again."""
 
-    call_id: str
-    arguments: dict[str, JSON]
-    licence: dict[str, JSON] | None = None
-    amended: bool = False
+    call: DomainCall
     recalled: ToolResult | None = None
 
 
@@ -81,16 +77,39 @@ async def admit(
     if not why:
         return admitted
     tools: object = session.tools
+    call = admitted.call
     if isinstance(tools, RecallsOutcomes):
-        with suppress(Exception):  # a tool is somebody else's
-            key = call_key(session.id, admitted.call_id, guarded.action, admitted.arguments)
+        with suppress(Exception):  # a tool is foreign code
+            key = call_key(session.id, call.call_id, call.action, call.arguments)
             recalled: object = await tools.recall(key)
             if isinstance(recalled, ToolResult):
-                return admitted._replace(recalled=recalled)
-    hold = Hold(AWAITS_RELEASE, sentence("fenced", action=guarded.action, why=why))
-    return await hold_call(
-        session, guarded.action, admitted.arguments, call_id, hold, own_id=admitted.call_id
-    )
+                return Admitted(call, read_failure(session, call.action, recalled))
+    hold = Hold(AWAITS_RELEASE, sentence("fenced", action=call.action, why=why))
+    return await hold_call(session, call.action, call.arguments, call_id, hold, own_id=call.call_id)
+
+
+async def admit_unguarded(
+    session: Session, action: str, arguments: dict[str, JSON], call_id: str
+) -> CallAnswer | Admitted:
+    hold = under_way(session, action)
+    if hold is not None:
+        return await hold_call(session, action, arguments, call_id, hold)
+    return Admitted(DomainCall(session.ledger.fresh_id(call_id), action, arguments))
+
+
+async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
+    """Admit a call that people have decided about, with the arguments that they saw or chose."""
+    held = session.ledger.held.get(call_id)
+    if held is None:
+        raise unknown_call(call_id, session.ledger.held)
+    action, arguments = held.action, dict(held.arguments)
+    guarded = session.programs.guarded.get(action)
+    if guarded is None:
+        raise UserMistake(f"`{action}` is not an action of the present programs")
+    if not same(as_received(session, action, arguments), arguments):
+        why = f"`{action}` would fill in arguments by itself: amend it with values for all"
+        return await hold_call(session, action, arguments, call_id, Hold("root", why))
+    return await admit(session, guarded, arguments, call_id, amended=held.amended)
 
 
 async def _admit(
@@ -117,7 +136,8 @@ async def _admit(
     if not doubt:
         await _drop_doubted(session, action, arguments, but=call_id if amended else "")
         if guarded.needed <= 0 and not amended:
-            return Admitted(session.ledger.fresh_id(call_id), arguments, licence.as_json())
+            own_id = session.ledger.fresh_id(call_id)
+            return Admitted(DomainCall(own_id, action, arguments, licence.as_json()))
     await expire_due(session)
     if amended:
         held = _amended_request(session, guarded, call_id, licence)
@@ -129,7 +149,8 @@ async def _admit(
         )
     elif held.state is HeldState.APPROVED:
         record = _on_record(licence, doubt)
-        return Admitted(held.call_id, dict(held.arguments), record, amended)
+        call = DomainCall(held.call_id, action, dict(held.arguments), record, amended)
+        return Admitted(call)
     else:
         own_id = session.ledger.fresh_id(call_id)
         details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
@@ -202,21 +223,12 @@ def _reads(session: Session, call: WantedCall) -> bool:
 async def _read_again(session: Session, call: WantedCall) -> None:
     if session.tools is None:
         return
-    action, arguments = call.act.action, dict(call.arguments)
-    present = await connections(session, action)
-    connection = await note_connections(session, action, present)
-    own_id = session.ledger.fresh_id("")
-    await session.step(DomainCall(own_id, action, arguments), actor=Actor.MACHINE)
-    try:
-        key = call_key(session.id, own_id, action, arguments)
-        result = await invoke_tool(session.tools, action, arguments, key, connection)
-    except Exception as problem:  # as for every tool: it broke off
-        result = broken_off(problem)
-    result = read_failure(session, action, result)
-    if result.unknown and stays_open(session, action):
-        await note_broken_off(session, own_id, action, result)
-    else:
-        await record_result(session, own_id, result)
+    action = call.act.action
+    connection = await note_connections(session, action, await connections(session, action))
+    read = DomainCall(session.ledger.fresh_id(""), action, dict(call.arguments))
+    await session.step(read, actor=Actor.MACHINE)
+    result = await invoke_tool(session, read, connection)
+    await record_result(session, read.call_id, action, result)
 
 
 async def _drop_doubted(
@@ -357,6 +369,20 @@ def _doubted(doubt: str, facts: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]
     return {"why": doubt, "message": message_json(doubt), "facts": [dict(fact) for fact in facts]}
 
 
+def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    """P12: with what the tool itself would fill in for the handbook's inputs, so that the guard
+    knows it. Other inputs are the tool's own business."""
+    schemas = session.tools.schemas() if session.tools is not None else ()
+    facts = session.machine.programs.actions.get(name)
+    declared = facts.inputs.keys() if facts is not None else ()
+    for schema in schemas:
+        if schema.name == name:
+            filled = filled_in(dict(arguments), schema.parameters)
+            assert isinstance(filled, Mapping)
+            return {key: filled[key] for key in filled if key in arguments or key in declared}
+    return dict(arguments)
+
+
 def under_way(session: Session, action: str) -> Hold | None:
     """P10: why a call waits. What may unprove something waits until a guarded call that was
     made, on what was proven for it, is answered, or somebody has said how it ended."""
@@ -374,7 +400,7 @@ def under_way(session: Session, action: str) -> Hold | None:
 async def hold_call(
     session: Session,
     action: str,
-    arguments: dict[str, JSON],
+    arguments: Mapping[str, JSON],
     call_id: str,
     hold: Hold,
     *,
@@ -387,7 +413,7 @@ async def hold_call(
             {
                 "call_id": own_id,
                 "action": action,
-                "arguments": arguments,
+                "arguments": dict(arguments),
                 "awaits": hold.awaits,
                 "why": hold.why,
                 "message": message_json(hold.why),

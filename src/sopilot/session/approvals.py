@@ -14,7 +14,7 @@ from sopilot.records.entitlements import REFUSED, Vote, load_entitlements
 from sopilot.records.people import Principal, principal_from_json
 from sopilot.records.store import Store
 from sopilot.session.admission import expire_due
-from sopilot.session.outcomes import unknown_call
+from sopilot.session.calls import unknown_call
 from sopilot.trace.events import Decision
 from sopilot.values.json import JSON, plain_mapping, without_references
 

@@ -19,9 +19,9 @@ from sopilot.machine.proof.guard import Hold, license_here
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.terms import plain_arguments, whole_values
 from sopilot.program.model import Act, Guarded, Kind, Literal
-from sopilot.session import tool_calls
-from sopilot.session.admission import Admitted, admit, hold_call, under_way
-from sopilot.session.outcomes import connections, note_connections
+from sopilot.session import admission
+from sopilot.session.admission import Admitted, admit, as_received, hold_call
+from sopilot.session.calls import begin, perform
 from sopilot.session.questions import asker_here
 from sopilot.trace.events import (
     AWAITS_PROOF,
@@ -92,22 +92,18 @@ async def _attempt(
     since = session.configuration.next_seq
     made: set[tuple[str, ArgumentsKey]] = set()
     while True:
-        present = await connections(session, action)
-        async with session.writing():
-            connection = await note_connections(session, action, present)
-            wanted = tool_calls.as_received(session, action, sent)
+        async with session.writing(action) as connection:
+            wanted = as_received(session, action, sent)
             decided = await _decide(session, guarded, wanted, call_id, since, made)
             if isinstance(decided, CallAnswer):
                 return decided
-            if not isinstance(decided, WantedCall):
+            if isinstance(decided, Admitted):
                 if rehearsed:
                     return None
-                own_id, wanted, licence, _, recalled = decided
-                await tool_calls.begin(session, DomainCall(own_id, action, wanted, licence))
-        if not isinstance(decided, WantedCall):
-            return await tool_calls.perform(
-                session, own_id, action, wanted, connection, recalled=recalled
-            )
+                await begin(session, decided.call)
+        if isinstance(decided, Admitted):
+            call, recalled = decided
+            return await perform(session, call, connection, recalled=recalled)
         made.add((decided.act.action, key_of(decided.arguments)))
         await _make(session, decided)
 
@@ -128,7 +124,7 @@ async def _decide(
     if repeated is not None:
         text = guard_text("repeated", session.language, action=action, seq=repeated)
         return await _blocked(session, action, arguments, call_id, text)
-    waiting = under_way(session, action)
+    waiting = admission.under_way(session, action)
     if waiting is not None:
         return await hold_call(session, action, arguments, call_id, waiting)
     chosen = _choose(session, action, arguments, since)
@@ -319,14 +315,11 @@ async def judge_check(session: Session, check: str, holds: bool) -> str:
 
 async def _make(session: Session, call: WantedCall) -> None:
     """One call of the runtime's own, on record like every other."""
-    action, arguments = call.act.action, dict(call.arguments)
-    present = await connections(session, action)
-    async with session.writing():
-        connection = await note_connections(session, action, present)
-        own_id = session.ledger.fresh_id("")
-        made = DomainCall(own_id, action, arguments)
-        await tool_calls.begin(session, made, actor=Actor.MACHINE)
-    await tool_calls.perform(session, own_id, action, arguments, connection)
+    action = call.act.action
+    async with session.writing(action) as connection:
+        own = DomainCall(session.ledger.fresh_id(""), action, dict(call.arguments))
+        await begin(session, own, actor=Actor.MACHINE)
+    await perform(session, own, connection)
 
 
 async def _answer(

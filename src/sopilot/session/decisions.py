@@ -13,9 +13,9 @@ from sopilot.records.entitlements import Vote, load_entitlements
 from sopilot.records.loading import load
 from sopilot.records.people import Principal
 from sopilot.records.store import Store
+from sopilot.session.calls import unknown_call
 from sopilot.session.lease import when_free
 from sopilot.session.opening import attach_session
-from sopilot.session.outcomes import unknown_call
 from sopilot.values.json import JSON
 
 PATIENCE_SECONDS = 15.0

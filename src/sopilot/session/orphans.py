@@ -18,9 +18,9 @@ from sopilot.messages.errors import LeaseHeld, RunEnded, StoreCorrupt, StoreUnav
 from sopilot.protocols import Clock, SystemClock
 from sopilot.records.loading import Loaded, load
 from sopilot.records.store import SessionRecord, Store
+from sopilot.session.calls import note_unknown_outcomes
 from sopilot.session.fence import Fence
 from sopilot.session.opening import attach_session
-from sopilot.session.outcomes import note_unknown_outcomes
 from sopilot.values.json import JSON
 from sopilot.values.text import moment, table
 

@@ -24,15 +24,15 @@ from sopilot.machine.proof.leaves import grade_of_return
 from sopilot.machine.replay import whole_events
 from sopilot.machine.secrets import WRITTEN, Secrets, shown_events
 from sopilot.machine.state import Configuration
+from sopilot.machine.terms import whole_values
 from sopilot.messages.errors import InternalBug
 from sopilot.program.model import Program
 from sopilot.protocols import Clock, ToolResult, Tools, moment_of
 from sopilot.records.actions import FOLDED, ActionEntry, ActionRow, Register
 from sopilot.records.loading import Loaded, load, summarise
 from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
+from sopilot.session import admission, attempts, calls
 from sopilot.session import approvals as approval_votes
-from sopilot.session import attempts, tool_calls
-from sopilot.session import outcomes as call_results
 from sopilot.session.lease import Leased
 from sopilot.session.questions import Asker
 from sopilot.trace.chain import Head, SealedEvent, seal_line
@@ -40,6 +40,7 @@ from sopilot.trace.events import (
     CLOCK,
     RESERVED,
     AssistantSaid,
+    DomainCall,
     DomainResult,
     Event,
     Note,
@@ -56,13 +57,23 @@ from sopilot.views.answers import CallAnswer
 class Writing:
     """Written out by hand: a generator would cost as much as a step of the machine."""
 
-    __slots__ = ("_session",)
+    __slots__ = ("_action", "_session")
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, action: str) -> None:
         self._session = session
+        self._action = action
 
-    async def __aenter__(self) -> None:
-        await self._session.begin_writing()
+    async def __aenter__(self) -> str:
+        session, action = self._session, self._action
+        present = await calls.connections(session, action) if action else ()
+        await session.begin_writing()
+        if not present:
+            return ""
+        try:
+            return await calls.note_connections(session, action, present)
+        except BaseException:
+            session.end_writing()
+            raise
 
     async def __aexit__(
         self,
@@ -277,21 +288,51 @@ class Session(Leased):
         self, name: str, arguments: Mapping[str, JSON], call_id: str = ""
     ) -> CallAnswer:
         # As the trace spells it: models write ids that JSON cannot say.
-        spelled = str(plain(call_id))
-        guarded = self.programs.guarded.get(name) if self.settings.guard else None
-        if guarded is not None:
-            return await attempts.call_guarded(self, guarded, arguments, spelled)
-        return await tool_calls.call_tool(self, name, arguments, spelled)
+        wanted_id = str(plain(call_id))
+        guarded = self.programs.guarded.get(name)
+        if guarded is not None and self.settings.guard:
+            return await attempts.call_guarded(self, guarded, arguments, wanted_id)
+        sent = without_references(plain_mapping(arguments))
+        wanted = whole_values(self.configuration, sent)
+        async with self.writing(name) as connection:
+            if guarded is not None:
+                received = admission.as_received(self, name, wanted)
+                admitted = await admission.admit(self, guarded, received, wanted_id)
+            else:
+                admitted = await admission.admit_unguarded(self, name, wanted, wanted_id)
+            if isinstance(admitted, CallAnswer):
+                return admitted
+            await calls.begin(self, admitted.call)
+        return await calls.perform(self, admitted.call, connection, recalled=admitted.recalled)
 
     async def rehearse(self, name: str, arguments: Mapping[str, JSON]) -> CallAnswer | None:
         """Why a guarded call isn't made now; ``None`` if it would be. It isn't made."""
         guarded = self.programs.guarded.get(name) if self.settings.guard else None
         return None if guarded is None else await attempts.rehearse(self, guarded, arguments)
 
+    async def run_held(self, call_id: str) -> CallAnswer:
+        """Make a held call if it has its approvals."""
+        held = self.ledger.held.get(call_id)
+        async with self.writing(held.action if held is not None else "") as connection:
+            admitted = await admission.admit_held(self, call_id)
+            if isinstance(admitted, CallAnswer):
+                return admitted
+            await calls.begin(self, admitted.call)
+        return await calls.perform(self, admitted.call, connection, recalled=admitted.recalled)
+
+    async def retry(self, call_id: str) -> CallAnswer:
+        """Make an interrupted call again, with its key."""
+        pending = self.configuration.pending.get(call_id)
+        async with self.writing(pending.action if pending is not None else "") as connection:
+            pending = self.configuration.pending.get(call_id)
+            if pending is None or call_id not in self.retryable:
+                raise calls.unknown_call(call_id, self.retryable)
+            self.in_flight.add(call_id)
+        call = DomainCall(call_id, pending.action, pending.arguments)
+        return await calls.perform(self, call, connection, again=True)
+
     judge_check = attempts.judge_check
-    run_held = tool_calls.run_held
-    retry = tool_calls.retry
-    resolve_outcome = call_results.resolve_outcome
+    resolve_outcome = calls.resolve_outcome
     decide = approval_votes.decide
     wait_for_decision = approval_votes.wait_for_decision
 
@@ -299,7 +340,7 @@ class Session(Leased):
         """After an interruption: what the machine owed, and which outcomes nobody knows."""
         async with self.writing():
             await self.settle()
-            await call_results.note_unknown_outcomes(self)
+            await calls.note_unknown_outcomes(self)
         await self.take_decisions()
 
     async def take_decisions(self) -> None:
@@ -327,9 +368,10 @@ class Session(Leased):
 
     # --- writing, for this room ---------------------------------------------------
 
-    def writing(self) -> Writing:
-        """One writer at a time, on top of what the store really holds."""
-        return Writing(self)
+    def writing(self, action: str = "") -> Writing:
+        """One writer at a time, on top of what the store really holds. With an ``action`` it gives
+        the connection on which that is called, after noting the connections that are new (P8)."""
+        return Writing(self, action)
 
     async def begin_writing(self) -> None:
         await self._lock.acquire()
@@ -339,7 +381,7 @@ class Session(Leased):
             if self._stale:
                 await self._read_again()
             if self.unrecorded:
-                await call_results.record_late(self)
+                await calls.record_late(self)
             ready = True
         finally:
             if not ready:

@@ -21,7 +21,7 @@ from sopilot.machine.approvals import HeldCall
 from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema, User
-from sopilot.session.outcomes import call_key
+from sopilot.session.calls import call_key
 from sopilot.session.session import Session
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Actor, Event
