@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+import pytest
+
 from counter_desk import HandClock
 from sopilot.audit.audit import audit_trace
+from sopilot.audit.findings import Finding
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.machine import Outcome
+from sopilot.machine.proof.licence import Licence
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import Act, Ask, Branch, Check, Kind, ReturnStep
-from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.program.model import Act, Ask, Branch, Check, Kind, Program, ReturnStep
+from sopilot.protocols import ToolResult, Tools, ToolSchema
 from sopilot.records.store import Settings
-from sopilot.session.opening import open_session
+from sopilot.session import admission
+from sopilot.session.opening import open_session, resume_session
+from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Call, Fail, Operation, SelectBranch, Start, UserSaid
@@ -55,9 +61,11 @@ class AttackDesk:
     async def say(self, holds: bool, *evidence: str) -> Outcome:
         return await self.session.operate(ReturnOperation(holds, evidence))
 
-    async def push(self, calls: Mapping[str, Mapping[str, JSON]] | None = None) -> None:
+    async def push(
+        self, calls: Mapping[str, Mapping[str, JSON]] | None = None, *, follow: bool = False
+    ) -> None:
         """On to the act, saying at every check what leads there. ``calls``: made when the
-        cursor asks for that action."""
+        cursor asks for that action. With ``follow``, every call that the program asks for."""
         for _ in range(60):
             here = self.session.machine.position(self.session.configuration)
             if here is None:
@@ -72,6 +80,10 @@ class AttackDesk:
                 move = UserSaid("here")
             elif isinstance(step, Act) and not here.layout.soft:
                 return
+            elif isinstance(step, Act) and follow:
+                shape = self.session.machine.fits(self.session.configuration)[0]
+                await self.call(shape["action"], **shape["arguments"])
+                continue
             elif isinstance(step, Act) and calls and step.action in calls:
                 before = self.session.configuration.frame
                 await self.call(step.action, **calls[step.action])
@@ -127,21 +139,89 @@ class AnsweringTools:
         return value if isinstance(value, ToolResult) else ToolResult(True, value)
 
 
-async def open_desk(handbook: str, answers: Answers, view: str) -> AttackDesk:
+def programs_of(handbook: str) -> dict[str, Program]:
     units = compile_handbook(load_handbook(handbook, "attack.yaml"))
-    tools = AnsweringTools(answers)
+    return {goal: unit.program for goal, unit in units.items()}
+
+
+async def desk_over(
+    programs: Mapping[str, Program],
+    tools: Tools,
+    *,
+    store: MemoryStore | None = None,
+    settings: Settings | None = None,
+) -> AttackDesk:
     session = await open_session(
-        MemoryStore(),
-        {goal: unit.program for goal, unit in units.items()},
-        tools=tools,
-        clock=HandClock(),
-        settings=Settings(automation=VIEWS[view].automation),
+        store or MemoryStore(), programs, tools=tools, clock=HandClock(), settings=settings
     )
-    return AttackDesk(session, tools)
+    return AttackDesk(session, tools)  # type: ignore[arg-type]  # any tools that keep their calls
 
 
-def errors(session: Session) -> list[str]:
-    """What the audit finds wrong."""
-    events = [sealed.event for sealed in session.events]
-    report = audit_trace(session.programs.programs, events, judge=session.judge)
-    return [one.code for one in report.findings if one.severity is Severity.ERROR]
+async def open_desk(handbook: str, answers: Answers, view: str = "pg") -> AttackDesk:
+    settings = Settings(automation=VIEWS[view].automation)
+    return await desk_over(programs_of(handbook), AnsweringTools(answers), settings=settings)
+
+
+async def at_the_act(
+    handbook: str,
+    answers: Answers,
+    goal: str,
+    values: Mapping[str, JSON],
+    calls: Mapping[str, Mapping[str, JSON]] | None = None,
+    view: str = "pg",
+) -> AttackDesk:
+    """A desk whose process has come to its act with these calls."""
+    desk = await open_desk(handbook, answers, view)
+    await desk.start(goal, **values)
+    await desk.push(calls)
+    return desk
+
+
+async def resumed(desk: AttackDesk, handbook: str = "") -> AttackDesk:
+    """The desk after its session was resumed, with the programs of ``handbook`` if one is given."""
+    await desk.session.release()
+    session = await resume_session(
+        desk.session._store,
+        desk.session.id,
+        tools=desk.tools,
+        clock=HandClock(),
+        programs=programs_of(handbook) if handbook else None,
+        accept_changed=bool(handbook),
+    )
+    return AttackDesk(session, desk.tools)
+
+
+def answering(desk: AttackDesk, *words: str) -> list[str]:
+    """The user says these in turn, and the last of them for ever. Return the questions."""
+    left, questions = list(words), []
+
+    async def ask(question: str, about: str, closed: bool) -> UserAnswer:
+        questions.append(question)
+        await desk.session.assistant_said(question)
+        said = left.pop(0) if len(left) > 1 else left[0]
+        outcome = await desk.session.user_said(said)
+        return UserAnswer(said, outcome.events[0].seq)
+
+    desk.session.asker = ask
+    return questions
+
+
+def without_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard lets every call through."""
+    monkeypatch.setattr(admission, "_license", lambda session, arguments: Licence())
+
+
+def mistakes(desk: AttackDesk) -> list[Finding]:
+    """The errors that the audit finds."""
+    session = desk.session
+    report = audit_trace(session.programs.programs, session.own_events, judge=session.judge)
+    return [finding for finding in report.findings if finding.severity is Severity.ERROR]
+
+
+def errors(desk: AttackDesk) -> list[str]:
+    return [finding.code for finding in mistakes(desk)]
+
+
+def unproven(desk: AttackDesk) -> set[str]:
+    """The errors about calls that were carried out; how the executor moved is another matter."""
+    return {"gate-shut", "evidence-stale", "guard-disagrees"}.intersection(errors(desk))

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
+from attack_desk import (
+    VIEWS_WITH_A_MACHINE,
+    AttackDesk,
+    answering,
+    errors,
+    open_desk,
+    resumed,
+    unproven,
+    without_proof,
+)
 
-from counter_desk import HandClock
-from sopilot.machine.proof.licence import Licence
-from sopilot.session import admission as _admission
-from sopilot.session.opening import resume_session
 from sopilot.session.questions import MOST_ATTEMPTS, UserAnswer
-from sopilot.trace.events import Complete
+from sopilot.trace.events import Call, Complete
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
@@ -38,28 +43,6 @@ procedures:
 """
 
 
-def answering(desk: AttackDesk, words: Sequence[str]) -> list[str]:
-    """The user says these in turn, and the last of them for ever. What was asked."""
-    left, questions = list(words), []
-
-    async def ask(question: str, about: str, closed: bool) -> UserAnswer:
-        assert closed
-        questions.append(question)
-        await desk.session.assistant_said(question)
-        said = left.pop(0) if len(left) > 1 else left[0]
-        outcome = await desk.session.user_said(said)
-        return UserAnswer(said, outcome.events[0].seq)
-
-    desk.session.asker = ask
-    return questions
-
-
-def unproven(desk: AttackDesk) -> set[str]:
-    """What the audit says against a call that was carried out; how the executor moved is
-    another matter."""
-    return {"gate-shut", "evidence-stale", "guard-disagrees"}.intersection(errors(desk.session))
-
-
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("said", CORRECTIONS)
 async def test_a_correction_is_no_consent(said: str, view: str) -> None:
@@ -69,7 +52,7 @@ async def test_a_correction_is_no_consent(said: str, view: str) -> None:
     values: dict[str, JSON] = {"adults": 3, "rooms": 2, "note": said}
     for first in (said, "yes"):  # corrects the question, or the call
         desk.session.asker = None
-        questions = answering(desk, [first, *[said] * 9])
+        questions = answering(desk, first, said)
         await desk.start_anew("book", **values)
         about = {"action": "book", **values}
         asked = {"question": "wanted", "note": said}
@@ -80,9 +63,9 @@ async def test_a_correction_is_no_consent(said: str, view: str) -> None:
 
 
 async def test_it_is_asked_again_and_a_plain_yes_counts() -> None:
-    desk = await open_desk(BOOKING, lambda name, given: {}, "pg")
+    desk = await open_desk(BOOKING, lambda name, given: {})
     values: dict[str, JSON] = {"adults": 3, "rooms": 2, "note": "x"}
-    questions = answering(desk, ["Yes, 2 adults.", "Yes.", "Why?", "well", "Yes please"])
+    questions = answering(desk, "Yes, 2 adults.", "Yes.", "Why?", "well", "Yes please")
     await desk.start("book", **values)
     about = {"action": "book", **values}
     await desk.push({"ask_user": {"question": "wanted", "note": "x"}, "confirm_with_user": about})
@@ -94,8 +77,8 @@ async def test_it_is_asked_again_and_a_plain_yes_counts() -> None:
 
 
 async def test_an_undecided_answer_is_asked_a_bounded_number_of_times() -> None:
-    desk = await open_desk(BOOKING, lambda name, given: {}, "pg")
-    questions = answering(desk, ["maybe"])
+    desk = await open_desk(BOOKING, lambda name, given: {})
+    questions = answering(desk, "maybe")
     await desk.start("book", adults=1, rooms=1, note="x")
     await desk.push({"ask_user": {"question": "wanted", "note": "x"}})
     assert len(questions) == MOST_ATTEMPTS
@@ -119,7 +102,7 @@ ABOUT = {"ask_user": {"question": "full", "tank": "t"}}
 async def test_an_answer_serves_one_call(reusable: bool, view: str) -> None:
     text = REFUEL.replace("REUSABLE", ", reusable: true" if reusable else "")
     desk = await open_desk(text, lambda name, given: {}, view)
-    questions = answering(desk, ["yes"])
+    questions = answering(desk, "yes")
     await desk.start("refuel", tank="t")
     await desk.push(ABOUT)
     await desk.done("refuel", tank="t")
@@ -139,8 +122,8 @@ async def test_an_answer_serves_one_call(reusable: bool, view: str) -> None:
 
 
 async def test_the_audit_finds_an_answer_that_served_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = await open_desk(REFUEL.replace("REUSABLE", ""), lambda name, given: {}, "pg")
-    answering(desk, ["yes"])
+    desk = await open_desk(REFUEL.replace("REUSABLE", ""), lambda name, given: {})
+    answering(desk, "yes")
     await desk.start("refuel", tank="t")
     await desk.push(ABOUT)
     await desk.done("refuel", tank="t")
@@ -148,17 +131,17 @@ async def test_the_audit_finds_an_answer_that_served_twice(monkeypatch: pytest.M
     assert unproven(desk) == set()
     await desk.start("refuel", tank="t")
     await desk.push()
-    monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+    without_proof(monkeypatch)
     await desk.done("refuel", tank="t")
-    assert "evidence-stale" in errors(desk.session)
+    assert "evidence-stale" in errors(desk)
 
 
 async def test_an_answer_about_another_tank_is_not_used_up() -> None:
     def answers(name: str, given: Mapping[str, JSON]) -> JSON:
         return {}
 
-    desk = await open_desk(REFUEL.replace("REUSABLE", ""), answers, "pg")
-    questions = answering(desk, ["yes"])
+    desk = await open_desk(REFUEL.replace("REUSABLE", ""), answers)
+    questions = answering(desk, "yes")
     for tank in ("t", "u"):
         await desk.start_anew("refuel", tank=tank)
         await desk.push({"ask_user": {"question": "full", "tank": tank}})
@@ -197,28 +180,24 @@ async def _refuel_left_open(in_flight: bool) -> tuple[AttackDesk, asyncio.Event]
             raise TimeoutError("no answer in time")
         return {}
 
-    desk = await open_desk(TWO_ACTIONS, tank_farm, "pg")
-    answering(desk, ["yes"])
+    desk = await open_desk(TWO_ACTIONS, tank_farm)
+    answering(desk, "yes")
     await desk.start("refuel", tank="t")
     await desk.push(ABOUT)
     return desk, answered
 
 
-@pytest.mark.parametrize("resumed", [False, True], ids=["same", "resumed"])
+@pytest.mark.parametrize("again", [False, True], ids=["same", "resumed"])
 @pytest.mark.parametrize("carried_out", [True, False])
-async def test_an_open_call_has_used_its_answers(resumed: bool, carried_out: bool) -> None:
+async def test_an_open_call_has_used_its_answers(again: bool, carried_out: bool) -> None:
     """The second action changes nothing that the first rests on, so only P9 holds it."""
 
     desk, _ = await _refuel_left_open(in_flight=False)
     lost = await desk.call("refuel", tank="t")
     assert lost.status is CallStatus.UNKNOWN
-    if resumed:
-        await desk.session.release()
-        again = await resume_session(
-            desk.session._store, desk.session.id, tools=desk.tools, clock=HandClock()
-        )
-        desk = AttackDesk(again, desk.tools)
-        answering(desk, ["no"])
+    if again:
+        desk = await resumed(desk)
+        answering(desk, "no")
     await desk.start_anew("drain", tank="t")
     await desk.push()
     await desk.held("drain", "serves one call", tank="t")
@@ -252,6 +231,200 @@ async def test_the_audit_finds_an_answer_that_an_open_call_has_used(
     await desk.call("refuel", tank="t")
     await desk.start_anew("drain", tank="t")
     await desk.push()
-    monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+    without_proof(monkeypatch)
     await desk.done("drain", tank="t")
-    assert "evidence-stale" in errors(desk.session)
+    assert "evidence-stale" in errors(desk)
+
+
+TWO_TEXTS = """
+handbook: x
+actions:
+  read_booking: {input: {booking: string}}
+  cancel: {input: {booking: string}, irreversible: true}
+predicates:
+  free(booking): {says: "free", verify: read_booking(booking), verdict: result.free}
+procedures:
+  cancel_free: {action: cancel, requires: free(booking), confirm: "You get all your money back."}
+  cancel_late: {action: cancel, requires: {not: free(booking)}, confirm: "You get nothing back."}
+"""
+
+
+async def test_the_user_is_shown_the_words_of_the_procedure_that_runs() -> None:
+    desk = await open_desk(TWO_TEXTS, lambda name, given: {"free": False})
+    asked = answering(desk, "yes")
+    about = {"action": "cancel", "booking": "b"}
+    await desk.start("cancel_late", booking="b")
+    await desk.call("read_booking", booking="b")
+    await desk.call("confirm_with_user", **about, procedure="cancel_free")
+    await desk.push({"read_booking": {"booking": "b"}})
+    await desk.held("cancel", "confirm", booking="b")
+    await desk.start_anew("cancel_late", booking="b")
+    own = {**about, "procedure": "cancel_late"}
+    await desk.push({"read_booking": {"booking": "b"}, "confirm_with_user": own})
+    assert "nothing back" in asked[-1]
+    assert (await desk.call("cancel", booking="b")).status is CallStatus.DONE
+
+
+TWO_QUESTIONS = """
+handbook: x
+actions:
+  send: {input: {booking: string}, irreversible: true}
+predicates:
+  fine(booking): {says: fine, verify: user, question: Is it fine?}
+  sure(booking): {says: sure, verify: user, question: Are you sure?}
+procedures:
+  send: {requires: [fine(booking), sure(booking)]}
+"""
+
+
+@pytest.mark.parametrize("one_message", [True, False])
+async def test_of_questions_that_are_put_at_once_each_needs_a_message(one_message: bool) -> None:
+    desk = await open_desk(TWO_QUESTIONS, lambda name, given: {})
+    session = desk.session
+    answered = {"fine": asyncio.Event(), "sure": asyncio.Event()}
+    messages: list[int] = []
+
+    async def ask(question: str, about: str, closed: bool) -> UserAnswer:
+        await answered[about].wait()
+        if not messages or not one_message:
+            messages.append((await session.user_said("yes")).events[0].seq)
+        return UserAnswer("yes", messages[-1])
+
+    session.asker = ask
+    await desk.start("send", booking="b")
+    await session.operate(Call())
+    fine = asyncio.create_task(desk.call("ask_user", question="fine", booking="b"))
+    await asyncio.sleep(0)
+    sure = asyncio.create_task(desk.call("ask_user", question="sure", booking="b"))
+    await asyncio.sleep(0)
+    answered["sure"].set()
+    await sure
+    answered["fine"].set()
+    await fine
+    await desk.push()
+    if one_message:  # which was about the other question
+        await desk.held("send", "`fine` must be true and is undecided", booking="b")
+    else:
+        await desk.done("send", booking="b")
+        await session.operate(Complete())
+        assert errors(desk) == []
+
+
+@pytest.mark.parametrize("name", ["action", "procedure", "question"])
+async def test_an_input_may_be_called_what_the_machine_calls_its_question(name: str) -> None:
+    handbook = f"""
+handbook: x
+actions:
+  book:
+    input: {{patient: string, {name}: string}}
+    irreversible: true
+    confirm: "{{patient}} gets {{{name}}}."
+predicates:
+  wanted(patient, {name}): {{says: wanted, verify: user, question: "Is it {{{name}}}?"}}
+procedures:
+  book: {{requires: "wanted(patient, {name})"}}
+"""
+
+    desk = await open_desk(handbook, lambda name, given: {})
+    asked = answering(desk, "yes")
+    given = {"patient": "p", name: "x-ray"}
+    await desk.start("book", **given)
+    await desk.push(follow=True)
+    answer = await desk.call("book", **{**given, name: "surgery"})
+    assert answer.status is CallStatus.HELD
+    assert (await desk.call("book", **given)).status is CallStatus.DONE
+    assert asked[0] == "Is it x-ray?"
+    assert asked[1].startswith("p gets x-ray.")
+    assert f'{name}: "x-ray"' in asked[1]
+    await desk.session.operate(Complete())
+    assert errors(desk) == []
+
+
+LETTER = """
+handbook: x
+actions:
+  read_booking: {input: {booking: string}}
+  send_letter:
+    {input: {booking: string}, irreversible: true, changes: [], confirm: A letter will be sent.}
+predicates:
+  free(booking): {says: free, verify: read_booking(booking), verdict: result.free}
+procedures:
+  send_letter: {requires: free(booking)}
+"""
+
+
+async def test_a_yes_to_the_words_of_another_handbook_is_none() -> None:
+    before = LETTER.replace("A letter will be sent.", "Nothing will be sent.")
+    desk = await open_desk(before, lambda *_: {"free": True})
+    answering(desk, "yes")
+    about = {"action": "send_letter", "booking": "b"}
+    await desk.start("send_letter", booking="b")
+    await desk.push({"read_booking": {"booking": "b"}, "confirm_with_user": about})
+    desk = await resumed(desk, LETTER)
+    asked = answering(desk, "yes")
+    await desk.start("send_letter", booking="b")
+    await desk.push()
+    await desk.held("send_letter", "`confirm_with_user(", "not been called", booking="b")
+    await desk.start_anew("send_letter", booking="b")
+    await desk.push({"confirm_with_user": about})
+    await desk.done("send_letter", booking="b")
+    assert "A letter will be sent." in asked[0]
+
+
+CANCEL = """
+handbook: x
+actions:
+  cancel: {input: {booking: string}, irreversible: true, confirm: It will be gone.}
+  note: {input: {text: string}, read_only: true}
+procedures:
+  cancel: {}
+"""
+
+
+@pytest.mark.parametrize("last", ["first", "second"])
+@pytest.mark.parametrize("settled", [True, False])
+async def test_of_two_questions_at_once_the_later_word_counts(last: str, settled: bool) -> None:
+    """The user says yes to one question and then no to the other, or the other way round;
+    the results come in any order, or one of them does not come."""
+
+    desk = await open_desk(CANCEL, lambda name, given: {"ok": True})
+    words = {"first": "no", "second": "yes"} if last == "first" else {}
+    words = words or {"first": "yes", "second": "no"}
+    waiting = {one: asyncio.Event() for one in words}
+    turn = iter(words)
+
+    async def ask(question: str, about: str, closed: bool) -> UserAnswer:
+        mine = next(turn)
+        if mine != last:
+            outcome = await desk.session.user_said(words[mine])
+            spoken.set()
+            await waiting[mine].wait()
+        else:
+            await spoken.wait()
+            outcome = await desk.session.user_said(words[mine])
+            await waiting[mine].wait()
+        return UserAnswer(words[mine], outcome.events[0].seq)
+
+    spoken = asyncio.Event()
+    desk.session.asker = ask
+    await desk.start("cancel", booking="b")
+    asked = {
+        name: asyncio.create_task(
+            desk.session.call_tool(
+                "confirm_with_user", {"action": "cancel", "booking": "b"}, f"q-{name}"
+            )
+        )
+        for name in words
+    }
+    await spoken.wait()
+    other = "second" if last == "first" else "first"
+    # The word that came last is answered first; the yes that came before it arrives late.
+    waiting[last].set()
+    await asked[last]
+    if settled:
+        waiting[other].set()
+        await asked[other]
+    await desk.push()
+    await desk.held("cancel", "cancel_is_confirmed", booking="b")
+    waiting[other].set()
+    await asyncio.gather(*asked.values())

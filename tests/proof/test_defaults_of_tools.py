@@ -6,14 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from attack_desk import AttackDesk
+from attack_desk import AttackDesk, desk_over, programs_of
 
-from counter_desk import HandClock
-from sopilot.compiler.pipeline import compile_handbook
-from sopilot.handbook.reader import load_handbook
 from sopilot.protocols import ToolResult, ToolSchema
-from sopilot.session.opening import open_session
-from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 from sopilot.values.schema import filled_in
 from sopilot.views.answers import CallStatus
@@ -66,10 +61,7 @@ class Bank:
 
 
 async def opened(bank: Bank, text: str = HANDBOOK) -> AttackDesk:
-    units = compile_handbook(load_handbook(text, "payments.yaml"))
-    programs = {goal: one.program for goal, one in units.items()}
-    session = await open_session(MemoryStore(), programs, tools=bank, clock=HandClock())
-    return AttackDesk(session, bank)  # type: ignore[arg-type]
+    return await desk_over(programs_of(text), bank)
 
 
 @pytest.mark.parametrize("send", [PLAIN, REFERRED])

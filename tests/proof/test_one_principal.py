@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from attack_desk import FAILED, VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
+from attack_desk import (
+    FAILED,
+    VIEWS_WITH_A_MACHINE,
+    AttackDesk,
+    errors,
+    open_desk,
+    unproven,
+    without_proof,
+)
 
-from sopilot.machine.proof.licence import Licence
-from sopilot.session import admission as _admission
+from sopilot.trace.events import Complete
 from sopilot.values.json import JSON
 
 ACTIONS = """
@@ -86,13 +94,7 @@ class Counter:
         return {}
 
 
-def unproven(desk: AttackDesk) -> set[str]:
-    """What the audit says against a call that was carried out; how the executor moved is
-    another matter."""
-    return {"gate-shut", "evidence-stale", "guard-disagrees"}.intersection(errors(desk.session))
-
-
-async def at_the_act(desk: AttackDesk, handbook: str) -> None:
+async def at_the_counter(desk: AttackDesk, handbook: str) -> None:
     values = {"email": "a@x"} if handbook is OTHER_PARAMETER else {}
     await desk.start("cancel", order="o", customer="anna", **values)
     await desk.push({"by_mail": {"email": "a@x"}, "read_order": {"order": "o"}})
@@ -105,7 +107,7 @@ async def test_somebody_else_by_another_way_closes_what_the_first_one_opened(
 ) -> None:
     counter = Counter()
     desk = await open_desk(handbook, counter.answer, view)
-    await at_the_act(desk, handbook)
+    await at_the_counter(desk, handbook)
     await desk.call("by_phone", number="22")
     await desk.held("cancel", "`mailed` must be true", order="o", customer="anna")
     assert (counter.serving, counter.wronged) == ("bob", [])
@@ -118,13 +120,13 @@ async def test_somebody_else_by_another_way_closes_what_the_first_one_opened(
 @pytest.mark.parametrize("handbook", [SAME_PARAMETER, OTHER_PARAMETER, ONE_PROCEDURE])
 async def test_the_audit_finds_it_by_itself(handbook: str, monkeypatch: pytest.MonkeyPatch) -> None:
     counter = Counter()
-    desk = await open_desk(handbook, counter.answer, "pg")
-    await at_the_act(desk, handbook)
+    desk = await open_desk(handbook, counter.answer)
+    await at_the_counter(desk, handbook)
     await desk.call("by_phone", number="22")
-    monkeypatch.setattr(_admission, "_license", lambda session, arguments: Licence())
+    without_proof(monkeypatch)
     await desk.done("cancel", order="o", customer="anna")
     assert counter.wronged == ["bob"]
-    assert "gate-shut" in errors(desk.session)
+    assert "gate-shut" in errors(desk)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +141,8 @@ async def test_the_audit_finds_it_by_itself(handbook: str, monkeypatch: pytest.M
 )
 async def test_the_same_person_by_another_way(handbook: str, number: str, shut: bool) -> None:
     counter = Counter()
-    desk = await open_desk(handbook, counter.answer, "pg")
-    await at_the_act(desk, handbook)
+    desk = await open_desk(handbook, counter.answer)
+    await at_the_counter(desk, handbook)
     await desk.call("by_phone", number=number)
     if shut:
         await desk.held("cancel", "`mailed`", "undecided", order="o", customer="anna")
@@ -153,7 +155,7 @@ async def test_one_opening_serves_every_way_to_the_same_customer() -> None:
     """Bob by telephone shuts both; Anna by telephone opens one of the two that are required."""
 
     counter = Counter()
-    desk = await open_desk(SAME_PARAMETER, counter.answer, "pg")
+    desk = await open_desk(SAME_PARAMETER, counter.answer)
     await desk.call("by_mail", email="a@x")
     await desk.call("by_phone", number="22")
     await desk.call("by_phone", number="11")
@@ -164,3 +166,94 @@ async def test_one_opening_serves_every_way_to_the_same_customer() -> None:
     await desk.push({"read_order": {"order": "o"}})
     await desk.held("ship", "`mailed` must be true", order="o", customer="anna")
     assert counter.wronged == []
+
+
+TWO_WAYS_IN = """
+handbook: x
+actions:
+  by_mail: {input: {user: string}, changes: []}
+  by_phone: {input: {user: string, number: string}, changes: []}
+  read_user: {input: {user: string}}
+  pay: {input: {user: string}, irreversible: true}
+predicates:
+  mailed(user): {says: mailed, established_by: by_mail(user), principal: true}
+  phoned(user): {says: phoned, established_by: "by_phone(user, number)", principal: true}
+  known(user): {says: known, verify: read_user(user), verdict: result.known}
+procedures:
+  pay: {requires: [any: [mailed(user), phoned(user)], known(user)]}
+"""
+
+
+@pytest.mark.parametrize("last", ["ann", "bob", "ann\u200b"])
+async def test_one_customer_at_a_time_whichever_way_they_came_in(
+    last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = await open_desk(TWO_WAYS_IN, lambda name, given: {"known": True})
+    await desk.call("by_mail", user="ann")
+    await desk.call("by_phone", user=last, number="1")
+    await desk.start("pay", user="ann")
+    await desk.push({"read_user": {"user": "ann"}})
+    if last != "ann":
+        await desk.held("pay", "`mailed` must be true", user="ann")
+        without_proof(monkeypatch)
+    await desk.done("pay", user="ann")
+    assert ("gate-shut" in errors(desk)) is (last != "ann")
+
+
+BADGE = """
+handbook: x
+actions:
+  login: {input: {user: {type: string, required: false}, badge: {type: string, required: false}}}
+  pay: {input: {user: string}, irreversible: true}
+predicates:
+  known(user): {says: known, established_by: "login(user)", principal: true}
+procedures:
+  pay: {requires: known(user)}
+"""
+
+
+async def test_a_login_that_names_nobody_may_be_anybodys() -> None:
+    desk = await open_desk(BADGE, lambda name, given: {})
+    await desk.start("pay", user="ann")
+    await desk.push({"login": {"user": "ann"}})
+    await desk.call("login", badge="77")
+    await desk.held("pay", "`known` must be true", "undecided", user="ann")
+
+
+SERVED = """
+handbook: x
+actions:
+  serve: {input: {user: string}, read_only: true}
+  redeem: {input: {user: string}, irreversible: true}
+predicates:
+  served(user): {says: served, principal: true, established_by: serve(user)}
+procedures:
+  redeem: {requires: {not: served(user)}}
+"""
+
+
+async def test_of_two_successes_guard_and_audit_name_the_one_answered_last() -> None:
+    first_waits = asyncio.Event()
+    asked: list[str] = []
+
+    async def later() -> JSON:
+        await first_waits.wait()
+        return {"ok": True}
+
+    def world(name: str, given: Mapping[str, JSON]) -> Any:
+        asked.append(name)
+        return later() if len(asked) == 2 else {"ok": True}
+
+    desk = await open_desk(SERVED, world)
+    await desk.call("serve", user="u")
+    first = asyncio.create_task(desk.call("serve", user="w"))
+    while len(asked) < 2:
+        await asyncio.sleep(0)
+    await desk.call("serve", user="w")  # asked for later, answered earlier
+    first_waits.set()
+    await first
+    await desk.start("redeem", user="u")
+    await desk.push()
+    await desk.done("redeem", user="u")
+    await desk.session.operate(Complete())
+    assert errors(desk) == []

@@ -5,20 +5,14 @@ The judge is the simulated bank: what it carried out, and on which balance.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import AnsweringTools, AttackDesk
+from attack_desk import AttackDesk, at_the_act, mistakes, open_desk, resumed
 
-from counter_desk import HandClock
-from sopilot.audit.audit import audit_trace
-from sopilot.compiler.pipeline import compile_handbook
-from sopilot.handbook.reader import load_handbook
-from sopilot.messages.diagnostic import Severity
 from sopilot.protocols import ToolResult
-from sopilot.session.opening import open_session, resume_session
-from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
@@ -34,7 +28,6 @@ predicates:
 procedures:
   send: {requires: "covered(user, amount)"}
 """
-PROGRAMS = {goal: one.program for goal, one in compile_handbook(load_handbook(BANK)).items()}
 GIVEN: dict[str, JSON] = {"user": "anna", "amount": 500}
 
 
@@ -68,28 +61,16 @@ class Bank:
         return {"balance": self.balance}
 
 
-async def opened(bank: Bank, store: MemoryStore) -> AttackDesk:
+async def opened(bank: Bank) -> AttackDesk:
     answers: Any = bank.answer
-    tools = AnsweringTools(answers)
-    session = await open_session(store, PROGRAMS, tools=tools, clock=HandClock())
-    desk = AttackDesk(session, tools)
+    desk = await open_desk(BANK, answers)
     await desk.start("send", **GIVEN)
     return desk
 
 
-async def resumed(desk: AttackDesk, store: MemoryStore) -> AttackDesk:
-    await desk.session.release()
-    session = await resume_session(store, desk.session.id, tools=desk.tools, clock=HandClock())
-    await session.take_up()
-    return AttackDesk(session, desk.tools)
-
-
 def blamed(desk: AttackDesk) -> list[str]:
-    session = desk.session
-    report = audit_trace(session.programs.programs, session.events, judge=session.judge)
-    # That the attacker withdraws at all is nothing that the program asks for.
-    errors = [one for one in report.findings if one.severity is Severity.ERROR]
-    return [one.explanation for one in errors if one.code != "unlicensed-call"]
+    """Without the finding that no program asks for the attacker's withdrawal."""
+    return [one.explanation for one in mistakes(desk) if one.code != "unlicensed-call"]
 
 
 @pytest.mark.parametrize("says", ["raises", "answers"])
@@ -97,12 +78,12 @@ def blamed(desk: AttackDesk) -> list[str]:
 async def test_a_withdrawal_that_happens_later(says: str, again: bool) -> None:
     """Row 6: reading the balance again while the withdrawal is open proves nothing."""
 
-    store, bank = MemoryStore(), Bank(breaks="withdraw", says=says)
-    desk = await opened(bank, store)
+    bank = Bank(breaks="withdraw", says=says)
+    desk = await opened(bank)
     lost = await desk.call("withdraw", **GIVEN)
     assert lost.status is CallStatus.UNKNOWN
     if again:
-        desk = await resumed(desk, store)
+        desk = await resumed(desk)
     await desk.push({"read_balance": {"user": "anna"}})
     await desk.call("read_balance", user="anna")
     await desk.held("send", "`withdraw`", "its outcome is unknown", **GIVEN)
@@ -118,8 +99,8 @@ async def test_a_withdrawal_that_happens_later(says: str, again: bool) -> None:
 async def test_a_withdrawal_that_never_happens() -> None:
     """Once somebody has said so, nothing stands in the way, and nothing has to be read again."""
 
-    store, bank = MemoryStore(), Bank(breaks="withdraw")
-    desk = await opened(bank, store)
+    bank = Bank(breaks="withdraw")
+    desk = await opened(bank)
     await desk.push({"read_balance": {"user": "anna"}})
     lost = await desk.call("withdraw", **GIVEN)
     bank.late = []
@@ -135,13 +116,13 @@ async def test_a_withdrawal_that_never_happens() -> None:
 async def test_nothing_is_changed_beneath_an_open_payment(says: str, again: bool) -> None:
     """Row 5: the payment was sent and may be carried out at any time."""
 
-    store, bank = MemoryStore(), Bank(breaks="send", says=says)
-    desk = await opened(bank, store)
+    bank = Bank(breaks="send", says=says)
+    desk = await opened(bank)
     await desk.push({"read_balance": {"user": "anna"}})
     lost = await desk.call("send", **GIVEN)
     assert lost.status is CallStatus.UNKNOWN
     if again:
-        desk = await resumed(desk, store)
+        desk = await resumed(desk)
     held = await desk.call("withdraw", **GIVEN)
     assert held.status is CallStatus.HELD
     assert f"how call `{lost.call_id}` of `send` ended" in held.problem
@@ -156,8 +137,8 @@ async def test_nothing_is_changed_beneath_an_open_payment(says: str, again: bool
 async def test_the_audit_finds_what_a_guard_without_the_clause_lets_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    store, bank = MemoryStore(), Bank(breaks="send")
-    desk = await opened(bank, store)
+    bank = Bank(breaks="send")
+    desk = await opened(bank)
     await desk.push({"read_balance": {"user": "anna"}})
     await desk.call("send", **GIVEN)
     monkeypatch.setattr("sopilot.session.admission.under_way", lambda *_: None)
@@ -165,3 +146,77 @@ async def test_the_audit_finds_what_a_guard_without_the_clause_lets_through(
     bank.carry_out_late()
     assert bank.overdrawn
     assert any("while the outcome of `send`" in sentence for sentence in blamed(desk))
+
+
+async def test_a_call_that_fails_when_it_is_made_again_may_have_been_carried_out() -> None:
+    balance, broken = {"now": 500}, [True]
+
+    async def world(name: str, given: Mapping[str, JSON]) -> Any:
+        if name != "read_balance" and balance["now"] < 500:
+            assert name != "send", "the world denies it"
+            return ToolResult(False, {"error": "not enough"})
+        if name == "withdraw":
+            balance["now"] -= 500
+            if broken.pop():
+                raise asyncio.CancelledError
+        return {"balance": balance["now"]}
+
+    desk = await at_the_act(BANK, world, "send", GIVEN, {"read_balance": {"user": "anna"}})
+    with pytest.raises(asyncio.CancelledError):
+        await desk.call("withdraw", **GIVEN)
+    desk = await resumed(desk)
+    for call_id in desk.session.retryable:
+        await desk.session.retry(call_id)
+    await desk.held("send", "`withdraw`", "its outcome is unknown", **GIVEN)
+
+
+IN_FLIGHT = """
+handbook: x
+actions:
+  login: {input: {user: string}, changes: []}
+  logout: {input: {user: string}, changes: []}
+  read_account: {input: {user: string}}
+  note: {input: {text: string}, changes: []}
+  send_letter: {input: {user: string}, irreversible: true, changes: []}
+  deactivate: {input: {user: string}, irreversible: true}
+predicates:
+  logged_in(user): {says: in, established_by: login(user), closed_by: logout(user)}
+  active(user): {says: active, verify: read_account(user), verdict: result.active}
+procedures:
+  send_letter: {requires: [logged_in(user), active(user)]}
+  deactivate: {requires: active(user)}
+"""
+
+
+@pytest.mark.parametrize("overtaking", ["logout", "deactivate"])
+async def test_neither_a_gate_nor_another_guarded_call_overtakes_one_under_way(
+    overtaking: str,
+) -> None:
+    state = {"active": True, "in": False}
+    reached = asyncio.Event()
+
+    async def world(name: str, given: Mapping[str, JSON]) -> JSON:
+        if name == "login":
+            state["in"] = True
+        elif name in ("logout", "deactivate"):
+            state["active"] = state["in"] = False
+        elif name == "send_letter":
+            reached.set()
+            await asyncio.sleep(0.02)
+            assert all(state.values()), "the world denies it"
+        return dict(state)
+
+    desk = await open_desk(IN_FLIGHT, world)
+    await desk.start("send_letter", user="u")
+    await desk.push({"login": {"user": "u"}, "read_account": {"user": "u"}})
+    sending = asyncio.create_task(desk.call("send_letter", user="u"))
+    await reached.wait()
+    if overtaking == "deactivate":
+        await desk.start("deactivate", user="u")
+        await desk.push()
+    held = await desk.call(overtaking, user="u")
+    assert held.status is CallStatus.HELD
+    assert "`send_letter` is being carried out" in held.problem
+    await desk.done("note", text="quiet")
+    assert (await sending).status is CallStatus.DONE
+    assert (await desk.call(overtaking, user="u")).status is CallStatus.DONE

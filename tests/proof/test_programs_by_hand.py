@@ -1,33 +1,26 @@
-"""Holes in programs written by hand that a third attacker found: what was done for other values,
-what nobody wrote down, gates of several calls."""
+"""Programs written by hand: steps done for other values, facts left out, gates of several calls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import AnsweringTools, Answers, AttackDesk, errors
+from attack_desk import AnsweringTools, Answers, AttackDesk, desk_over, errors
 
-from counter_desk import HandClock
 from sopilot.audit.audit import audit_trace
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.verifier import require_valid
 from sopilot.protocols import ToolResult
-from sopilot.session.opening import open_session
-from sopilot.stores.memory import MemoryStore
-from sopilot.trace.events import Call, Complete, EmitArtifact, SelectBranch
+from sopilot.trace.events import Call, Complete, EmitArtifact, Return, SelectBranch
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
 
 async def open_by_hand(answers: Answers, *programs: str) -> AttackDesk:
-    tools = AnsweringTools(answers)
-    read = [program_from_yaml(one) for one in programs]
-    for one in read:
-        require_valid(one)
-    goals = {one.entry: one for one in read}
-    session = await open_session(MemoryStore(), goals, tools=tools, clock=HandClock())
-    return AttackDesk(session, tools)
+    read = [program_from_yaml(program) for program in programs]
+    for program in read:
+        require_valid(program)
+    return await desk_over({program.entry: program for program in read}, AnsweringTools(answers))
 
 
 RESERVED = """
@@ -172,7 +165,7 @@ async def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> Non
     else:
         await desk.done("pay", user="u")
         await desk.session.operate(Complete())
-        assert errors(desk.session) == []
+        assert errors(desk) == []
 
 
 NESTED = """
@@ -226,7 +219,7 @@ async def test_a_rule_that_asks_others_first_holds_by_them_too(
     else:
         await desk.done("pay", user="u")
         await desk.session.operate(Complete())
-        assert errors(desk.session) == []
+        assert errors(desk) == []
 
 
 @pytest.mark.parametrize(
@@ -334,3 +327,54 @@ async def test_one_way_that_is_proven_and_what_was_done_on_it(
     report = audit_trace(desk.session.programs.programs, nobody, judge=desk.session.judge)
     unproven = [one.code for one in report.findings if "ran unproven" in one.explanation]
     assert bool(unproven) == (amount == 5 and not proven)
+
+
+BY_HAND = """
+sopilot_program: 1
+entry: operate
+guarded: [{action: operate}]
+types: {user: string}
+actions:
+  read_patient: {input: {user: string}, changes: []}
+  take_consent: {input: {user: string}, changes: []}
+  operate: {input: {user: string}, required: [user]}
+functions:
+  operate:
+    kind: process
+    parameters: [user]
+    steps:
+      - {step: first, call: emergency, with: {user: $user}, bind: emergency, met: act}
+      - {step: consent, act: take_consent, with: {user: $user}}
+      - {step: act, act: operate, with: {user: $user}, goal: true}
+      - {step: done, complete: Done.}
+  emergency:
+    kind: rule
+    parameters: [user]
+    predicate: emergency
+    verdict: result.emergency
+    steps:
+      - {step: read, act: read_patient, with: {user: $user}}
+      - {step: judge, return: null}
+"""
+
+
+@pytest.mark.parametrize("undecided", [True, False])
+async def test_what_was_not_done_is_not_passed(undecided: bool) -> None:
+    """The executor claims the short way; the long way was never gone."""
+    desk = await open_by_hand(lambda *_: {"emergency": False}, BY_HAND)
+    await desk.start("operate", user="u")
+    await desk.push({} if undecided else {"read_patient": {"user": "u"}})
+    await desk.held("operate", "`emergency` must be true", user="u")
+
+
+async def test_an_undecided_check_opens_neither_side() -> None:
+    stop_if = (
+        BY_HAND.replace("met: act}", "met: stop, unmet: act}")
+        .replace("      - {step: consent, act: take_consent, with: {user: $user}}\n", "")
+        .replace("complete: Done.}", "complete: Done.}\n      - {step: stop, fail: No.}")
+    )
+    desk = await open_by_hand(lambda *_: {"error": "no"}, stop_if)
+    await desk.start("operate", user="u")
+    await desk.push()
+    await desk.session.operate(Return(undecided=True))
+    await desk.held("operate", "emergency", user="u")

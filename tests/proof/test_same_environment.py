@@ -8,20 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from attack_desk import AnsweringTools, AttackDesk
+from attack_desk import AnsweringTools, AttackDesk, desk_over, mistakes, programs_of, resumed
 
-from counter_desk import HandClock
-from sopilot.audit.audit import audit_trace
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.formatter import format_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_from_yaml, program_to_yaml
-from sopilot.program.model import Program
 from sopilot.protocols import ToolResult, UpstreamConnection
-from sopilot.session.opening import open_session, resume_session
-from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
@@ -77,33 +70,24 @@ class Bank(AnsweringTools):
         return await self.call(name, arguments, key=key)
 
 
-def compiled(text: str) -> dict[str, Program]:
-    return {goal: one.program for goal, one in compile_handbook(load_handbook(text)).items()}
-
-
-async def proven(bank: Bank, store: MemoryStore, text: str = BANK) -> AttackDesk:
-    session = await open_session(store, compiled(text), tools=bank, clock=HandClock())
-    desk = AttackDesk(session, bank)
+async def proven(bank: Bank, text: str = BANK) -> AttackDesk:
+    desk = await desk_over(programs_of(text), bank)
     await desk.start("pay", **PAID)
     await desk.push({"login": ANNA, "read_balance": ANNA})
     return desk
 
 
 def blamed(desk: AttackDesk) -> list[str]:
-    session = desk.session
-    report = audit_trace(session.programs.programs, session.events, judge=session.judge)
-    return [one.explanation for one in report.findings if one.severity is Severity.ERROR]
+    return [finding.explanation for finding in mistakes(desk)]
 
 
 @pytest.mark.parametrize("restarted", [False, True], ids=["reconnected", "restarted"])
 async def test_a_login_on_one_connection_licenses_no_payment_on_another(restarted: bool) -> None:
-    bank, store = Bank(), MemoryStore()
-    desk = await proven(bank, store)
+    bank = Bank()
+    desk = await proven(bank)
     bank.reconnect()
     if restarted:
-        await desk.session.release()
-        again = await resume_session(store, desk.session.id, tools=bank, clock=HandClock())
-        desk = AttackDesk(again, bank)
+        desk = await resumed(desk)
     await desk.held("pay", "`login` was called on an earlier connection", **PAID)
     await desk.held("pay", "read_balance", "connection to its server is another", **PAID)
     await desk.done("read_balance", user="anna")
@@ -116,7 +100,7 @@ async def test_a_login_on_one_connection_licenses_no_payment_on_another(restarte
 
 async def test_a_state_that_is_shared_outlives_the_connection() -> None:
     bank = Bank()
-    desk = await proven(bank, MemoryStore(), SHARED)
+    desk = await proven(bank, SHARED)
     bank.reconnect()
     await desk.done("pay", **PAID)
     assert not blamed(desk)
@@ -126,7 +110,7 @@ async def test_a_connection_that_is_lost_after_the_proof_carries_nothing() -> No
     """The call is made on the very connection that it was proven for."""
 
     bank = Bank()
-    desk = await proven(bank, MemoryStore())
+    desk = await proven(bank)
     seen = bank.connections
 
     async def lost_since(name: str) -> Sequence[UpstreamConnection]:
@@ -143,7 +127,7 @@ async def test_a_connection_that_is_lost_after_the_proof_carries_nothing() -> No
 
 async def test_the_audit_sees_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     bank = Bank()
-    desk = await proven(bank, MemoryStore())
+    desk = await proven(bank)
     bank.reconnect()
     for place in ("proof.leaves", "evidence"):
         monkeypatch.setattr(f"sopilot.machine.{place}.renewed", lambda *_: -1)
@@ -162,8 +146,7 @@ async def test_what_was_done_on_the_way_belongs_to_the_connection_too() -> None:
         "  logged_in(user): {says: logged in, established_by: login(user)}",
         "  logged_in(user): {says: logged in, done: login(user)}",
     )
-    session = await open_session(MemoryStore(), compiled(text), tools=bank, clock=HandClock())
-    desk = AttackDesk(session, bank)
+    desk = await desk_over(programs_of(text), bank)
     await desk.done("login", user="anna")
     await desk.start("pay", **PAID)
     await desk.push({"read_balance": ANNA})
@@ -180,7 +163,7 @@ def test_how_it_is_written() -> None:
         "login",
         "read_balance",
     ]
-    program = compiled(SHARED)["pay"]
+    program = programs_of(SHARED)["pay"]
     assert program.actions["login"].shared
     assert not program.actions["pay"].shared
     assert program_from_yaml(program_to_yaml(program)) == program

@@ -1,0 +1,318 @@
+"""P14: an approval covers the facts, the arguments and the request that people saw."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
+
+from sopilot.session import admission
+from sopilot.trace.events import Amend, Complete
+from sopilot.values.json import JSON
+from sopilot.views.answers import CallStatus
+
+HANDBOOK = """
+handbook: orders
+actions:
+  by_mail: {input: {email: string}, changes: []}
+  by_phone: {input: {number: string}, changes: []}
+  withdraw: {input: {amount: number}}
+  read_balance: {input: {customer: string}}
+  cancel: {input: {customer: string}, irreversible: true}
+predicates:
+  mailed(customer):
+    says: The customer {customer} was found by mail.
+    established_by: by_mail(email)
+    verdict: result.customer == customer
+    principal: true
+  phoned(number):
+    says: Somebody with the number {number} is on the line.
+    established_by: by_phone(number)
+    principal: true
+  covered(customer):
+    says: The balance of {customer} covers the fee.
+    verify: read_balance(customer)
+    verdict: result.balance > 100
+procedures:
+  cancel: {requires: [mailed(customer), covered(customer)]}
+"""
+CUSTOMERS = {"a@x": "anna", "11": "anna", "22": "bob"}
+Call = tuple[str, dict[str, JSON]]
+BEFORE_AND_AFTER: list[tuple[Call, Call]] = [
+    (("by_phone", {"number": "11"}), ("by_phone", {"number": "22"})),
+    (("withdraw", {"amount": 10}), ("withdraw", {"amount": 480})),
+    (("withdraw", {"amount": 10}), ("withdraw", {"amount": 10})),
+]
+
+
+class Counter:
+    """Who is on the line, and what the account holds."""
+
+    def __init__(self) -> None:
+        self.customer = ""
+        self.balance = 500.0
+        self.cancelled: list[tuple[str, float]] = []
+
+    def answer(self, name: str, arguments: Mapping[str, JSON]) -> JSON:
+        if name == "withdraw":
+            self.balance -= float(str(arguments["amount"]))
+        elif name == "read_balance":
+            return {"balance": self.balance}
+        elif name == "cancel":
+            self.cancelled.append((self.customer, self.balance))
+        else:
+            (key,) = arguments.values()
+            self.customer = CUSTOMERS[str(key)]
+            return {"customer": self.customer}
+        return {"done": True}
+
+
+async def _approved(counter: Counter, view: str, first: Call) -> AttackDesk:
+    """A person approved the call, in the state of things after ``first``."""
+    desk = await open_desk(HANDBOOK, counter.answer, view)
+    await desk.start("cancel", customer="anna")
+    await desk.call("by_mail", email="a@x")
+    await desk.push({"by_mail": {"email": "a@x"}, "read_balance": {"customer": "anna"}})
+    await desk.call(first[0], **first[1])
+    await desk.call("cancel", customer="anna")
+    (request,) = desk.session.held_calls
+    await desk.session.decide("approve", request.call_id, by="sue", role="operator")
+    return desk
+
+
+@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
+@pytest.mark.parametrize(("before", "after"), BEFORE_AND_AFTER)
+async def test_an_approval_of_an_undecided_check_ends_with_the_next_change(
+    view: str, before: Call, after: Call
+) -> None:
+    counter = Counter()
+    desk = await _approved(counter, view, before)
+    await desk.call(after[0], **after[1])
+    answer = await desk.call("cancel", customer="anna")
+    assert answer.status is CallStatus.HELD, answer
+    assert counter.cancelled == []
+
+
+@pytest.mark.parametrize("before", [one for one, _ in BEFORE_AND_AFTER[:2]])
+async def test_an_approval_serves_the_state_of_things_that_it_was_given_in(before: Call) -> None:
+    counter = Counter()
+    desk = await _approved(counter, VIEWS_WITH_A_MACHINE[0], before)
+    await desk.done("cancel", customer="anna")
+    assert counter.cancelled == [("anna", counter.balance)]
+    assert _blamed(desk) == []
+
+
+@pytest.mark.parametrize(("before", "after"), BEFORE_AND_AFTER)
+async def test_the_audit_blames_a_guard_that_overlooks_the_change(
+    before: Call, after: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admission, "_same_facts", lambda *_: True)
+
+    counter = Counter()
+    desk = await _approved(counter, VIEWS_WITH_A_MACHINE[0], before)
+    await desk.call(after[0], **after[1])
+    await desk.done("cancel", customer="anna")
+    assert len(counter.cancelled) == 1
+    assert _blamed(desk) != []
+
+
+def _blamed(desk: AttackDesk) -> list[str]:
+    """Errors about the guarded call: of calls that no program asks for the audit says so, too."""
+    return [code for code in errors(desk) if code != "unlicensed-call"]
+
+
+SEND = """
+handbook: send
+actions:
+  read_account: {input: {user: string}}
+  send:
+    input: {user: string, amount: {type: number, schema: {type: number, minimum: 0}}}
+    irreversible: true
+predicates:
+  covered(user, amount):
+    says: The account of {user} covers {amount}.
+    verify: read_account(user)
+    verdict: result.balance >= amount
+procedures:
+  send: {requires: covered(user, amount)}
+"""
+
+
+async def test_an_amended_call_is_what_the_process_is_about() -> None:
+    desk = await open_desk(SEND, lambda *_: {"balance": 300})
+    await desk.start("send", user="a", amount=500)
+    await desk.push({"read_account": {"user": "a"}})
+    await desk.held("send", "`covered` must be true and is false", user="a", amount=500)
+    (held,) = desk.session.held_calls
+    amended = {"user": "a", "amount": 200}
+    await desk.session.decide("amend", held.call_id, by="dana", role="operator", arguments=amended)
+    assert (await desk.session.run_held(held.call_id)).status is CallStatus.DONE
+    assert (await desk.call("send", user="a", amount=500)).status is CallStatus.HELD
+    assert (await desk.session.operate(Complete())).accepted
+    assert desk.made("send") == [amended]
+
+
+AMENDED = """
+handbook: amended
+actions:
+  look_up: {input: {user: string}}
+  send:
+    input: {amount: number, user: {type: string, required: false}}
+    irreversible: true
+    approval: supervisor
+predicates:
+  known(user):
+    says: The customer {user} is known.
+    verify: look_up(user)
+    verdict: result.known
+procedures:
+  send: {requires: known(user)}
+  send_five: {action: send(amount=5), requires: known(user)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("goal", "amended", "says"),
+    [
+        ("send", {"amount": 5}, "`user` has no value"),
+        ("send", {"amount": 5, "user": "eve"}, "`known` must be true"),
+        ("send_five", {"amount": 5000, "user": "ann"}, "`amount` is fixed to 5"),
+    ],
+    ids=["left out", "somebody else", "a fixed input"],
+)
+async def test_an_amendment_is_proven_anew(goal: str, amended: dict[str, JSON], says: str) -> None:
+    def answers(name: str, given: Mapping[str, JSON]) -> JSON:
+        return {"known": given.get("user") == "ann"}
+
+    desk = await open_desk(AMENDED, answers)
+    values = {"user": "ann"} if goal == "send_five" else {"user": "ann", "amount": 5}
+    await desk.start(goal, **values)
+    await desk.push({"look_up": {"user": "ann"}})
+    waiting = await desk.call("send", user="ann", amount=5)
+    assert waiting.held is not None
+    assert not waiting.held.why
+    held = await desk.session.decide(
+        "amend", waiting.call_id, by="dana", role="supervisor", arguments=amended
+    )
+    answer = await desk.session.run_held(held.call_id)
+    assert answer.status is CallStatus.HELD
+    assert says in answer.problem
+    assert not desk.made("send")
+
+
+TWICE = """
+handbook: x
+actions:
+  look_up: {input: {user: string}}
+  move:
+    input:
+      owner: string
+      to: {type: string, required: false}
+      why: string
+    irreversible: true
+    approval: boss
+predicates:
+  fine(user): {says: fine, verify: look_up(user), verdict: result.fine}
+procedures:
+  move:
+    requires: fine(friend)
+    action: move(owner=friend, to=friend, why="a gift")
+"""
+MOVE = {"owner": "u", "to": "u", "why": "a gift"}
+
+
+@pytest.mark.parametrize(
+    ("amended", "runs"),
+    [
+        (MOVE, True),
+        ({**MOVE, "owner": "w", "to": "w"}, True),
+        ({"owner": "u", "why": "a gift"}, False),
+        ({**MOVE, "to": "w"}, False),
+        ({**MOVE, "owner": "w"}, False),
+        ({**MOVE, "why": "a loan"}, False),
+    ],
+)
+async def test_an_amendment_is_the_act_of_the_procedure(
+    amended: dict[str, JSON], runs: bool
+) -> None:
+    desk = await open_desk(TWICE, lambda name, given: {"fine": True})
+    await desk.call("look_up", user="w")
+    await desk.start("move", friend="u")
+    await desk.push({"look_up": {"user": "u"}})
+    session = desk.session
+    held = (await desk.call("move", **MOVE)).held
+    assert held is not None
+    await session.decide("amend", held.call_id, by="bo", role="boss", arguments=amended)
+    answer = await session.run_held(held.call_id)
+    assert answer.status is (CallStatus.DONE if runs else CallStatus.HELD)
+    assert bool(desk.made("move")) is runs
+    if runs:
+        await session.operate(Complete())
+    assert errors(desk) == []
+
+
+THEIRS = """
+handbook: x
+actions:
+  read_booking: {input: {booking: string}}
+  pay:
+    input: {user: string, amount: number}
+    irreversible: true
+    approval: {roles: [clerk, manager], needed: 2, when: amount > 1000}
+predicates:
+  theirs(user, booking):
+    says: theirs
+    verify: read_booking(booking)
+    verdict: result.owner == user
+procedures:
+  pay: {inputs: {booking: string}, requires: "theirs(user, booking)"}
+"""
+
+
+async def test_what_people_make_of_a_call_needs_as_many_of_them() -> None:
+    desk = await open_desk(THEIRS, lambda name, given: {"owner": "eve"})
+    await desk.start("pay", user="a", amount=100, booking="b1")
+    await desk.push({"read_booking": {"booking": "b1"}})
+    await desk.call("pay", user="a", amount=100)
+    (held,) = desk.session.held_calls
+    more = {"user": "a", "amount": 50_000}
+    held = await desk.session.decide(
+        "amend", held.call_id, by="Clara", role="clerk", arguments=more
+    )
+    assert (await desk.session.run_held(held.call_id)).status is CallStatus.HELD
+    assert not desk.made("pay")
+
+
+BOOKED = """
+handbook: x
+actions:
+  read_booking: {input: {booking: string}}
+  pay: {input: {user: string, amount: number}, irreversible: true, approval: manager}
+predicates:
+  theirs(user, booking):
+    {says: theirs, verify: read_booking(booking), verdict: result.owner == user}
+procedures:
+  pay: {inputs: {booking: string}, requires: "theirs(user, booking)"}
+"""
+
+
+@pytest.mark.parametrize("way", ["amended", "started anew", "the same"])
+async def test_an_approval_is_for_the_errand_that_people_saw(way: str) -> None:
+    desk = await open_desk(BOOKED, lambda name, given: {"owner": "ann"})
+    given: dict[str, JSON] = {"user": "ann", "amount": 100}
+    await desk.start("pay", **given, booking="b1")
+    await desk.push(follow=True)
+    await desk.call("pay", **given)
+    (held,) = desk.session.held_calls
+    await desk.session.decide("approve", held.call_id, by="Clara", role="manager")
+    if way == "amended":
+        assert (await desk.session.operate(Amend({"booking": "b2"}))).accepted
+    else:
+        booking = "b1" if way == "the same" else "b2"
+        await desk.start_anew("pay", **given, booking=booking)
+    await desk.push(follow=True)
+    answer = await desk.call("pay", **given)
+    served = way == "the same"
+    assert answer.status is (CallStatus.DONE if served else CallStatus.HELD)
+    assert bool(desk.made("pay")) is served
