@@ -69,15 +69,56 @@ async def admit(
     *,
     amended: bool = False,
 ) -> CallAnswer | Admitted:
-    """As ``_admit``; in a fenced session, a call whose outcome the tools can't recall is held."""
-    admitted = await _admit(session, guarded, arguments, call_id, amended=amended)
-    if isinstance(admitted, CallAnswer):
-        return admitted
+    """Inside ``writing``: the call to make, or why not now. Amended arguments are people's: they
+    need not be the ones that were checked, but they are proven, or decided about, anew."""
+    action = guarded.action
+    await session.look_at_clock()
+    guarded = _asked_of_people(session, guarded, arguments)
+    hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
+    hold = hold or under_way(session, action)
+    if hold is not None:
+        return await hold_call(session, action, arguments, call_id, hold)
+    licence = _license(session, arguments)
+    if not licence.missing and guarded.recheck:
+        licence = await _recheck(session, licence, arguments)
+    if not licence.missing:
+        await _drop_doubted(session, action, arguments, but=call_id if amended else "")
+        if guarded.needed <= 0 and not amended:
+            own_id = session.ledger.fresh_id(call_id)
+            call = DomainCall(own_id, action, arguments, licence.as_json())
+            return await _behind_fence(session, call, call_id)
+    await expire_due(session)
+    if amended:
+        held = _amended_request(session, guarded, call_id, licence)
+    else:
+        held = _standing(session, guarded, arguments, licence)
+    if held is not None and held.state is HeldState.APPROVED:
+        record = licence.as_json()
+        if licence.missing:
+            # A call that people let through without the proof is a claim.
+            record = {"grade": str(Grade.CLAIMED), "missing": licence.missing, **licence.uses}
+        call = DomainCall(held.call_id, action, dict(held.arguments), record, amended)
+        return await _behind_fence(session, call, call_id)
+    doubt = sentence("blocked", action=action, missing=licence.missing) if licence.missing else ""
+    own_id = session.ledger.fresh_id(call_id)
+    if held is None:
+        facts = [dict(fact) for fact in licence.facts]
+        held = await _request(session, guarded, arguments, own_id, doubt, facts, amended=amended)
+    else:
+        details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
+        await session.step(Note(HELD_CALL, {**details, "held": held.call_id}))
+    if doubt and held.state is HeldState.WAITING:
+        # Not handed on as waiting: the model can still prove it, and need not wait for people.
+        return CallAnswer(held.call_id, CallStatus.HELD, problem=doubt)
+    return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
+
+
+async def _behind_fence(session: Session, call: DomainCall, call_id: str) -> CallAnswer | Admitted:
+    """In a fenced session, hold a call whose outcome the tools can't recall."""
     why = await fence_reason(session._store, session.id, session.created_at, clock=session.clock)
     if not why:
-        return admitted
+        return Admitted(call)
     tools: object = session.tools
-    call = admitted.call
     if isinstance(tools, RecallsOutcomes):
         with suppress(Exception):  # a tool is foreign code
             key = call_key(session.id, call.call_id, call.action, call.arguments)
@@ -112,55 +153,6 @@ async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
     return await admit(session, guarded, arguments, call_id, amended=held.amended)
 
 
-async def _admit(
-    session: Session,
-    guarded: Guarded,
-    arguments: dict[str, JSON],
-    call_id: str,
-    *,
-    amended: bool = False,
-) -> CallAnswer | Admitted:
-    """What to run, or why not now. Inside ``writing``. Amended arguments are people's: they
-    need not be the ones that were checked, but what they are is proven, or decided, anew."""
-    action = guarded.action
-    await session.look_at_clock()
-    guarded = _asked_of_people(session, guarded, arguments)
-    hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
-    hold = hold or under_way(session, action)
-    if hold is not None:
-        return await hold_call(session, action, arguments, call_id, hold)
-    licence = _license(session, arguments)
-    if not licence.missing and guarded.recheck:
-        licence = await _recheck(session, licence, arguments)
-    doubt = _doubt(action, licence)
-    if not doubt:
-        await _drop_doubted(session, action, arguments, but=call_id if amended else "")
-        if guarded.needed <= 0 and not amended:
-            own_id = session.ledger.fresh_id(call_id)
-            return Admitted(DomainCall(own_id, action, arguments, licence.as_json()))
-    await expire_due(session)
-    if amended:
-        held = _amended_request(session, guarded, call_id, licence)
-    else:
-        held = _standing(session, guarded, arguments, licence)
-    if held is None:
-        held = await _request(
-            session, guarded, arguments, call_id, doubt, licence.facts, amended=amended
-        )
-    elif held.state is HeldState.APPROVED:
-        record = _on_record(licence, doubt)
-        call = DomainCall(held.call_id, action, dict(held.arguments), record, amended)
-        return Admitted(call)
-    else:
-        own_id = session.ledger.fresh_id(call_id)
-        details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
-        await session.step(Note(HELD_CALL, {**details, "held": held.call_id}))
-    if doubt and held.state is HeldState.WAITING:
-        # Not handed on as waiting: the model can still prove it, and need not wait for people.
-        return CallAnswer(held.call_id, CallStatus.HELD, problem=doubt)
-    return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
-
-
 def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str, JSON]) -> Guarded:
     """Without its approvals where the handbook asks for none with these arguments. What cannot
     be told is asked for."""
@@ -180,20 +172,6 @@ def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
     here = session.machine.position(session.configuration)
     assert here is not None  # the root has accepted
     return license_here(session.machine, here, arguments, session.judge)
-
-
-def _doubt(action: str, licence: Licence) -> str:
-    """What is not proven, and what to do; empty when all is."""
-    if not licence.missing:
-        return ""
-    return sentence("blocked", action=action, missing=licence.missing)
-
-
-def _on_record(licence: Licence, doubt: str) -> dict[str, JSON]:
-    """What people let through without the proof is a claim, however many approved it."""
-    if not doubt:
-        return licence.as_json()
-    return {"grade": str(Grade.CLAIMED), "missing": licence.missing, **licence.uses}
 
 
 async def _recheck(session: Session, licence: Licence, arguments: Mapping[str, JSON]) -> Licence:
@@ -336,37 +314,30 @@ async def _request(
     session: Session,
     guarded: Guarded,
     arguments: dict[str, JSON],
-    call_id: str,
+    own_id: str,
     doubt: str,
-    facts: Sequence[Mapping[str, JSON]],
+    facts: Sequence[JSON],
     *,
     amended: bool,
 ) -> HeldCall:
-    own_id = session.ledger.fresh_id(call_id)
     expires = None
     if guarded.expires_seconds is not None:
         expires = session.clock.now() + guarded.expires_seconds
-    await session.step(
-        Note(
-            HELD_CALL,
-            {
-                "call_id": own_id,
-                "action": guarded.action,
-                "arguments": arguments,
-                "awaits": AWAITS_APPROVAL,
-                "roles": list(guarded.roles or (OPERATOR,)),
-                "needed": max(guarded.needed, 1),
-                "expires_at": expires,
-                **(_doubted(doubt, facts) if doubt else {}),
-                **({"amended": True} if amended else {}),
-            },
-        )
-    )
+    details: dict[str, JSON] = {
+        "call_id": own_id,
+        "action": guarded.action,
+        "arguments": arguments,
+        "awaits": AWAITS_APPROVAL,
+        "roles": list(guarded.roles or (OPERATOR,)),
+        "needed": max(guarded.needed, 1),
+        "expires_at": expires,
+    }
+    if doubt:
+        details |= {"why": doubt, "message": message_json(doubt), "facts": facts}
+    if amended:
+        details["amended"] = True
+    await session.step(Note(HELD_CALL, details))
     return session.ledger.held[own_id]
-
-
-def _doubted(doubt: str, facts: Sequence[Mapping[str, JSON]]) -> dict[str, JSON]:
-    return {"why": doubt, "message": message_json(doubt), "facts": [dict(fact) for fact in facts]}
 
 
 def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -407,19 +378,15 @@ async def hold_call(
     own_id: str = "",
 ) -> CallAnswer:
     own_id = own_id or session.ledger.fresh_id(call_id)
-    await session.step(
-        Note(
-            HELD_CALL,
-            {
-                "call_id": own_id,
-                "action": action,
-                "arguments": dict(arguments),
-                "awaits": hold.awaits,
-                "why": hold.why,
-                "message": message_json(hold.why),
-            },
-        )
-    )
+    details: dict[str, JSON] = {
+        "call_id": own_id,
+        "action": action,
+        "arguments": dict(arguments),
+        "awaits": hold.awaits,
+        "why": hold.why,
+        "message": message_json(hold.why),
+    }
+    await session.step(Note(HELD_CALL, details))
     return CallAnswer(own_id, CallStatus.HELD, problem=hold.why)
 
 
