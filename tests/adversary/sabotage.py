@@ -25,7 +25,7 @@ from sopilot.machine.proof import licence
 from sopilot.machine.proof.leaves import Prover
 from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER, Answered
+from sopilot.machine.state import NEVER, CallRecord
 from sopilot.program.model import Kind
 from sopilot.protocols import ToolResult
 from sopilot.session import admission, attempts, calls
@@ -67,7 +67,7 @@ def _about_anybody() -> AbstractContextManager[Any]:
     """The newest answer to the action counts, whoever it was asked about."""
     real = Prover._newest
 
-    def newest(self: Prover, call: WantedCall) -> Answered | Absent:
+    def newest(self: Prover, call: WantedCall) -> CallRecord | Absent:
         answers = self.configuration.answers.get(call.act.action, {}).values()
         latest = max(answers, key=lambda one: one.seq, default=None)
         about = call if latest is None else call._replace(arguments=latest.arguments)
@@ -88,7 +88,7 @@ def _half() -> AbstractContextManager[Any]:
         for act in recipe:
             wanted = wanted_calls(act, self.value_in(layout, values), answers)
             calls = [] if isinstance(wanted, Absent) else wanted
-            found = [one for one in map(self._newest, calls) if isinstance(one, Answered)]
+            found = [one for one in map(self._newest, calls) if isinstance(one, CallRecord)]
             evidence += [one.seq for one in found]
             listed = [one.value for one in found]
             if act.each is not None:
@@ -129,7 +129,7 @@ def _fresh_when_cited() -> AbstractContextManager[Any]:
     """Freshness is judged when the verdict was given, not when it is used."""
     real = freshness.stale_since
 
-    def stale(programs: Any, configuration: Any, verifier: str, newest: Answered) -> str:
+    def stale(programs: Any, configuration: Any, verifier: str, newest: CallRecord) -> str:
         process = configuration.process
         slots = process.frames[0].slots.values() if process is not None else ()
         cited = max((bound.producer for bound in slots), default=configuration.next_seq)
@@ -181,7 +181,7 @@ def _in_order_of_calls() -> AbstractContextManager[Any]:
         if isinstance(found, Absent) or any(act.each is not None for act in recipe):
             return found
         newest = [self._newest(call) for call in found.calls]
-        called = sorted((one for one in newest if isinstance(one, Answered)), key=lambda o: o.seq)
+        called = sorted((one for one in newest if isinstance(one, CallRecord)), key=lambda o: o.seq)
         answers = {act.answer: one.value for act, one in zip(recipe, called, strict=True)}
         return found._replace(answers=answers, result=called[-1].value)
 
@@ -225,7 +225,7 @@ def _nothing_is_awaited() -> AbstractContextManager[Any]:
     """What was called and is not answered yet counts for nothing."""
     real = freshness.stale_since
 
-    def stale(programs: Any, configuration: Any, verifier: str, newest: Answered) -> str:
+    def stale(programs: Any, configuration: Any, verifier: str, newest: CallRecord) -> str:
         return real(programs, configuration._replace(pending={}), verifier, newest)
 
     return _replaced((leaf, "stale_since", stale))
@@ -247,7 +247,7 @@ def yes_to_anything() -> AbstractContextManager[Any]:
     """A yes to another call is a yes."""
     real = Prover._newest
 
-    def newest(self: Prover, call: WantedCall) -> Answered | Absent:
+    def newest(self: Prover, call: WantedCall) -> CallRecord | Absent:
         if call.act.action != CONFIRM:
             return real(self, call)
         answers = self.configuration.answers.get(CONFIRM, {}).values()
@@ -262,7 +262,7 @@ def yes_for_ever() -> AbstractContextManager[Any]:
     """What changed after the yes does not matter."""
     real = freshness.stale_since
 
-    def stale(programs: Any, configuration: Any, verifier: str, newest: Answered) -> str:
+    def stale(programs: Any, configuration: Any, verifier: str, newest: CallRecord) -> str:
         return "" if verifier == CONFIRM else real(programs, configuration, verifier, newest)
 
     return patch.object(leaf, "stale_since", stale)
@@ -272,9 +272,9 @@ def no_is_a_yes() -> AbstractContextManager[Any]:
     """Whatever the user said, it was heard as a yes."""
     real = Prover._newest
 
-    def newest(self: Prover, call: WantedCall) -> Answered | Absent:
+    def newest(self: Prover, call: WantedCall) -> CallRecord | Absent:
         found = real(self, call)
-        if call.act.action in (ASK, CONFIRM) and isinstance(found, Answered):
+        if call.act.action in (ASK, CONFIRM) and isinstance(found, CallRecord):
             return found._replace(value={**dict(found.value), "answer": "yes"})
         return found
 

@@ -11,7 +11,7 @@ from vm_runs import Run
 from sopilot.handbook.model import ASK_USER, CONFIRM
 from sopilot.machine.evidence import is_current, may_disturb, stale_since
 from sopilot.machine.layout import Limits, Programs
-from sopilot.machine.state import Answered, CallRecord, Configuration
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.program.model import ActionFacts
 from sopilot.trace.events import DomainCall, DomainResult, Note, UserSaid
 from sopilot.values.json import JSON, key_of
@@ -51,12 +51,12 @@ def test_what_may_change_what_is_read(
     assert remembered == (action in programs.actions and verifier in programs.actions)
 
 
-READ = Answered({"a": 1}, 10, 12, True, 5, 12, 10, 12)
 SEEN = CallRecord(10, "c", "read_money", {"a": 1}, seq=12, ok=True, value=5)
+READ = SEEN._replace(succeeded=12, success_call=10, touched=12)
 
 
 def after(action: str, arguments: Mapping[str, JSON], touched: int) -> Configuration:
-    done = Answered(arguments, 1, touched, True, 0, touched, 1, touched)
+    done = CallRecord(1, "d", action, arguments, seq=touched, ok=True, touched=touched)
     answers = {"read_money": {key_of(READ.arguments): READ}}
     answers[action] = {**answers.get(action, {}), key_of(arguments): done}
     return Configuration(answers=answers)

@@ -37,8 +37,8 @@ from sopilot.machine.proof import guard
 from sopilot.messages.errors import RunEnded, UserMistake
 from sopilot.protocols import ToolCall, ToolResult, ToolSchema
 from sopilot.records.store import Settings
-from sopilot.session.opening import resume_session
 from sopilot.session.calls import call_key
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Call, Fail, Return, SelectBranch, Start

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sopilot.handbook.requirements import Path
 from sopilot.machine.layout import Position, Programs
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER, UNRESOLVED, Answered, CallRecord, Configuration
+from sopilot.machine.state import NEVER, UNRESOLVED, CallRecord, Configuration
 from sopilot.machine.terms import fits_act, value_at
 from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, ActionFacts, Kind, Local
@@ -76,7 +76,7 @@ def renewed(programs: Programs, configuration: Configuration, action: str) -> in
 
 
 def stale_since(
-    programs: Programs, configuration: Configuration, verifier: str, newest: Answered
+    programs: Programs, configuration: Configuration, verifier: str, newest: CallRecord
 ) -> str:
     """The reason why ``newest`` may be out of date; empty if there is none."""
     since = renewed(programs, configuration, verifier)
@@ -107,7 +107,7 @@ def asked_otherwise(
     configuration: Configuration,
     action: str,
     arguments: Mapping[str, JSON],
-    newest: Answered,
+    newest: CallRecord,
 ) -> int:
     """The same call since, but for arguments that the action does not know, by its number; 0 where
     there is none. Whatever it was told beside, it answered what was asked before."""

@@ -20,7 +20,6 @@ from sopilot.machine.state import (
     NEVER,
     NONE,
     UNRESOLVED,
-    Answered,
     Answers,
     CallRecord,
     Configuration,
@@ -99,7 +98,7 @@ def domain_result(
     if pending is None:
         return refused("no-such-call", call=shown(call_id))
     seq = configuration.next_seq
-    observed = made(CallRecord, (*pending[:8], seq, operation.ok, fields["value"]))
+    observed = made(CallRecord, (*pending[:8], seq, operation.ok, fields["value"], *_NO_HISTORY))
     goal_seq = configuration.goal_seq
     if operation.ok and pending.action in programs.goal_actions:
         goal_seq = seq
@@ -136,6 +135,9 @@ def domain_result(
     return Moved(after, added, pending.process, place)
 
 
+_NO_HISTORY = (NEVER, NEVER, NEVER)
+
+
 def _as_said(observed: CallRecord) -> CallRecord:
     """Only the user's latest message answers a question."""
     if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == observed.heard:
@@ -154,21 +156,12 @@ def _answered(answers: Answers, observed: CallRecord, unknown: bool) -> Answers:
         and 0 <= spoken_at(observed.value) < spoken_at(earlier.value)
     ):
         return answers
-    succeeded, request, touched = earlier[-3:] if earlier is not None else (NEVER,) * 3
+    succeeded, request, touched = earlier[-3:] if earlier is not None else _NO_HISTORY
     if observed.ok:
         succeeded, request, touched = observed.seq, observed.call_seq, max(observed.seq, touched)
     elif unknown:
         touched = UNRESOLVED
-    newest = Answered(
-        observed.arguments,
-        observed.call_seq,
-        observed.seq,
-        observed.ok,
-        observed.value,
-        succeeded,
-        request,
-        touched,
-    )
+    newest = made(CallRecord, (*observed[:11], succeeded, request, touched))
     return {**answers, observed.action: {**of_action, key: newest}}
 
 

@@ -60,6 +60,11 @@ class CallRecord(NamedTuple):
     pending. ``process`` is ``None`` outside of a process; ``opened`` names the frame in which the
     call was made. ``heard`` is the user's latest message since a question was put. ``uses`` are
     the user's answers that the call rests on, each of which serves one call.
+
+    The last three are known of the newest record of a call among a session's answers:
+    ``succeeded`` is the seq of its latest success and ``success_call`` its call; ``touched`` the
+    seq of the latest answer after which it may have been carried out, ``UNRESOLVED`` once one
+    broke off.
     """
 
     call_seq: int
@@ -73,26 +78,13 @@ class CallRecord(NamedTuple):
     seq: int = NEVER
     ok: bool = False
     value: JSON = None
+    succeeded: int = NEVER
+    success_call: int = NEVER
+    touched: int = NEVER
 
 
-class Answered(NamedTuple):
-    """The newest answer to a call, in whatever process. ``succeeded`` is the seq of its latest
-    success and ``success_call`` its call; ``touched`` the seq of the latest answer after
-    which it may have been carried out, ``UNRESOLVED`` once one broke off; each may be
-    ``NEVER``."""
-
-    arguments: Mapping[str, JSON]
-    call_seq: int
-    seq: int
-    ok: bool
-    value: JSON
-    succeeded: int
-    success_call: int
-    touched: int
-
-
-Answers = Mapping[str, Mapping[ArgumentsKey, Answered]]
-"""Action → arguments → its newest answer."""
+Answers = Mapping[str, Mapping[ArgumentsKey, CallRecord]]
+"""Action → arguments → the newest answered record, in whatever process."""
 
 
 class Frame(NamedTuple):

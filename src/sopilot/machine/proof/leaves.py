@@ -17,7 +17,7 @@ from sopilot.machine.evidence import asked_otherwise, done_with, may_disturb, re
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, Programs
 from sopilot.machine.moves import parameter_values, rule_key
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER, Answered, Configuration, Process, RuleKey
+from sopilot.machine.state import NEVER, CallRecord, Configuration, Process, RuleKey
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Kind, Literal
@@ -39,8 +39,8 @@ class GateCalls(NamedTuple):
     """The calls that open a gate, or that close it: exact successes, all that may have touched
     it, and whether one is not answered yet."""
 
-    exact: tuple[Answered, ...]
-    touching: tuple[Answered, ...]
+    exact: tuple[CallRecord, ...]
+    touching: tuple[CallRecord, ...]
     pending: bool
 
     @property
@@ -49,7 +49,7 @@ class GateCalls(NamedTuple):
         return max((item.touched for item in self.touching), default=NEVER)
 
     @property
-    def latest(self) -> Answered | None:
+    def latest(self) -> CallRecord | None:
         return max(self.exact, key=lambda item: item.success_call, default=None)
 
     @property
@@ -157,13 +157,13 @@ class _Whole(NamedTuple):
     calls: tuple[WantedCall, ...]
 
 
-_NONE: Mapping[ArgumentsKey, Answered] = {}
+_NONE: Mapping[ArgumentsKey, CallRecord] = {}
 
 
 class _Opened(NamedTuple):
     """The success that opens a gate, and whether another of the same action overlaps it."""
 
-    latest: Answered
+    latest: CallRecord
     overlapping: bool
 
 
@@ -256,7 +256,7 @@ class Prover:
 
         return value
 
-    def _newest(self, call: WantedCall) -> Answered | Absent:
+    def _newest(self, call: WantedCall) -> CallRecord | Absent:
         """P4 and P5, after P1: the arguments must have the types of the inputs."""
         action = call.act.action
         problem = self._mistyped(action, call.arguments)
@@ -287,7 +287,7 @@ class Prover:
             return Absent(why, callable=True, again=changed)
         return newest
 
-    def _answers(self, newest: Answered) -> bool:
+    def _answers(self, newest: CallRecord) -> bool:
         """Where nothing is guarded a tool may say no by failing with `false`."""
         return newest.ok or (not self.programs.actions and isinstance(newest.value, bool))
 
@@ -425,7 +425,7 @@ class Prover:
         )
         return {act.action for gate in gates if gate.function.principal for act in gate.recipe_acts}
 
-    def _looked_at(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> list[Answered]:
+    def _looked_at(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> list[CallRecord]:
         if layout.function.kind is Kind.GATE:
             if any(values.get(name) is None for name in layout.function.parameters):
                 return []
@@ -435,7 +435,7 @@ class Prover:
                 item for act in acts for item in self._gate_calls(layout, act, values).touching
             ]
             return sorted(touching, key=lambda item: item.call_seq)
-        answereds: list[Answered] = []
+        answereds: list[CallRecord] = []
         value = self.value_in(layout, values)
         for recipe in layout.recipes:
             answers: dict[str, JSON] = {}
@@ -531,7 +531,7 @@ class Prover:
             and (call := gate_call(gate, opens, values)) is not None
         ]
 
-        def is_same(action: str, arguments: Mapping[str, JSON], answer: Answered | None) -> bool:
+        def is_same(action: str, arguments: Mapping[str, JSON], answer: CallRecord | None) -> bool:
             return any(
                 call.act.action == action
                 and is_exact(call, arguments)
@@ -541,8 +541,8 @@ class Prover:
             )
 
         actions = {opens.action for _, opens in ways}
-        exact: list[Answered] = []
-        touching: list[Answered] = []
+        exact: list[CallRecord] = []
+        touching: list[CallRecord] = []
         for action in actions:
             for item in self.configuration.answers.get(action, _NONE).values():
                 if item.touched == NEVER or is_same(action, item.arguments, item):
@@ -566,7 +566,7 @@ class Prover:
         gate: FunctionLayout,
         call: WantedCall,
         values: Mapping[str, JSON],
-        answer: Answered | None,
+        answer: CallRecord | None,
         *,
         own: bool,
     ) -> bool:
@@ -592,8 +592,8 @@ class Prover:
         call = gate_call(layout, act, values)
         if call is None:
             return GateCalls((), (), pending=True)
-        exacts: list[Answered] = []
-        touching: list[Answered] = []
+        exacts: list[CallRecord] = []
+        touching: list[CallRecord] = []
         for item in self.configuration.answers.get(act.action, _NONE).values():
             if item.touched == NEVER or not may_concern(call, item.arguments):
                 continue
