@@ -4,30 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import UnionType
 from typing import Any
 
 from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration, Frame, Process
 from sopilot.messages.catalogue import sentence
-from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
-from sopilot.messages.errors import UserMistake
 from sopilot.program.model import (
     Act,
     ActionFacts,
     Ask,
-    Branch,
     Check,
-    Choose,
-    CompleteStep,
     Do,
     Emit,
-    FailStep,
     Function,
     Guarded,
     Kind,
     Literal,
     Program,
-    ReturnStep,
     Step,
     Unknown,
     step_kind,
@@ -77,16 +71,15 @@ class FunctionLayout:
 
     def past_asking(self, label: str) -> str:
         """The first step from ``label`` on that is not an ``Ask``."""
-        seen = set()
-        while isinstance(self.steps[label], Ask) and label not in seen:
-            seen.add(label)
-            label = self.after[label]
-        return label
+        return self._past(label, Ask)
 
     def past_acting(self, label: str) -> str:
         """The first step from ``label`` on that is neither an ``Act`` nor an ``Ask``."""
+        return self._past(label, Act | Ask)
+
+    def _past(self, label: str, kinds: type[Ask] | UnionType) -> str:
         seen = set()
-        while isinstance(self.steps[label], Act | Ask) and label not in seen:
+        while isinstance(self.steps[label], kinds) and label not in seen:
             seen.add(label)
             label = self.after[label]
         return label
@@ -114,7 +107,7 @@ class ProgramLayout:
 
     def depends_on(self, step: Check, names: frozenset[str]) -> bool:
         """Whether a check may come out otherwise once these names have other values: as its
-        arguments, or as what somebody below it learns."""
+        arguments, or as what a function below it learns."""
         if any(not isinstance(term, Literal) and term.name in names for _, term in step.arguments):
             return True
         waiting, seen = [step.function], {step.function}
@@ -136,7 +129,7 @@ class ProgramLayout:
 
 
 def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
-    """Raises ``UserMistake`` with every dangling name; the verifier says more, and earlier.
+    """Prepare a verified program for running.
 
     With ``redacted`` a withheld value agrees with every value that is not withheld. A program
     keeps its layouts: many sessions run it, and many traces are judged by it.
@@ -149,17 +142,10 @@ def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
 
 
 def _laid_out(program: Program, redacted: bool) -> ProgramLayout:
-    problems: list[Diagnostic] = []
     agreement = _may_agree if redacted else same
     functions = {
-        name: _lay_out_function(program, function, problems, agreement)
-        for name, function in program.functions.items()
+        name: _lay_out_function(function, agreement) for name, function in program.functions.items()
     }
-    entry = functions.get(program.entry)
-    if entry is None:
-        problems.append(_dangling(program, "entry", program.entry, functions))
-    if problems or entry is None:
-        raise UserMistake(problems)
     goals = frozenset(
         step.action
         for function in program.functions.values()
@@ -167,6 +153,7 @@ def _laid_out(program: Program, redacted: bool) -> ProgramLayout:
         if isinstance(step, Act) and step.goal
     )
     guarded = {item.action: item for item in program.guarded}
+    entry = functions[program.entry]
     return ProgramLayout(program, functions, entry, goals, agreement, guarded, redacted)
 
 
@@ -175,38 +162,22 @@ def _may_agree(left: JSON, right: JSON) -> bool:
     return is_reference(left) != is_reference(right) or same(left, right)
 
 
-def _lay_out_function(
-    program: Program, function: Function, problems: list[Diagnostic], agreement: Agreement
-) -> FunctionLayout:
-    steps = {step.label: step for step in function.steps}
+def _lay_out_function(function: Function, agreement: Agreement) -> FunctionLayout:
     after: dict[str, str] = {}
     unmet: dict[str, str] = {}
-    for index, step in enumerate(function.steps):
-        following = function.steps[index + 1].label if index + 1 < len(function.steps) else None
+    following = [*(step.label for step in function.steps[1:]), ""]
+    for step, below in zip(function.steps, following, strict=True):
         if isinstance(step, Check):
-            if step.function not in program.functions:
-                problems.append(
-                    _dangling(
-                        program, f"{function.name}@{step.label}", step.function, program.functions
-                    )
-                )
-            after[step.label] = step.met or following or ""
-            unmet[step.label] = step.unmet or following or ""
+            after[step.label] = step.met or below
+            unmet[step.label] = step.unmet or below
         elif isinstance(step, Act | Ask | Do | Emit):
-            after[step.label] = step.next or following or ""
-        problems.extend(
-            _dangling(program, f"{function.name}@{step.label}", target, steps)
-            for target in _targets(step, after, unmet)
-            if target not in steps
-        )
-    if not steps:
-        problems.append(_dangling(program, function.name, "", ()))
+            after[step.label] = step.next or below
     recipes = function.recipes
     recipe_acts = tuple(act for recipe in recipes for act in recipe)
     return FunctionLayout(
         function,
-        function.steps[0].label if function.steps else "",
-        steps,
+        function.steps[0].label,
+        {step.label: step for step in function.steps},
         after,
         unmet,
         frozenset(function.parameters),
@@ -219,17 +190,6 @@ def _lay_out_function(
     )
 
 
-def _targets(step: Step, after: Mapping[str, str], unmet: Mapping[str, str]) -> Iterator[str]:
-    if isinstance(step, Branch):
-        yield from (step.then, step.otherwise)
-    elif isinstance(step, Choose):
-        yield from (option.target for option in step.options)
-    elif not isinstance(step, ReturnStep | CompleteStep | FailStep):
-        yield after[step.label]
-        if isinstance(step, Check):
-            yield unmet[step.label]
-
-
 def _learnable(function: Function, acts: tuple[Act, ...]) -> Iterator[str]:
     for step in function.steps:
         if isinstance(step, Ask):
@@ -238,21 +198,6 @@ def _learnable(function: Function, acts: tuple[Act, ...]) -> Iterator[str]:
             yield from (term.name for _, term in step.arguments if isinstance(term, Unknown))
     for act in acts:
         yield from (term.name for _, term in act.arguments if isinstance(term, Unknown))
-
-
-def _dangling(
-    program: Program, path: str, name: str, known: Mapping[str, object] | tuple[str, ...]
-) -> Diagnostic:
-    message = f"`{name}` is not there" if name else "the steps end without an end"
-    return Diagnostic(
-        "dangling-name",
-        message,
-        Place(program.source.handbook, path=path),
-        did_you_mean(name, known),
-    )
-
-
-"""An operation's own fields as plain values, which nobody changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,10 +251,6 @@ class Position:
     programs: Programs
 
     @property
-    def limits(self) -> Limits:
-        return self.programs.limits
-
-    @property
     def source(self) -> Program:
         return self.program.program
 
@@ -325,10 +266,8 @@ class Position:
 
 def locate(programs: Programs, configuration: Configuration) -> Position | None:
     """``None`` without an active process."""
-    if configuration.active is None:
-        return None
-    process = configuration.processes[configuration.active]
-    return locate_process(programs, configuration, process)
+    process = configuration.process
+    return locate_process(programs, configuration, process) if process is not None else None
 
 
 def locate_process(

@@ -70,8 +70,8 @@ def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
     function = fields["function"]
     if function is not None and function != step.function:
         return refused("wrong-function", wanted=step.function, function=shown(function))
-    if len(here.process.frames) >= here.limits.depth:
-        return refused("depth-exceeded", limit=here.limits.depth)
+    if len(here.process.frames) >= here.programs.limits.depth:
+        return refused("depth-exceeded", limit=here.programs.limits.depth)
     learning = Learning(here.program, here.process)
     resolved = _resolve(here, step, dict(fields["arguments"]), learning)
     if isinstance(resolved, Refused):
