@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from types import UnionType
 from typing import Any
 
 from sopilot.machine.recipes import linked
@@ -71,13 +70,13 @@ class FunctionLayout:
 
     def past_asking(self, label: str) -> str:
         """The first step from ``label`` on that is not an ``Ask``."""
-        return self._past(label, Ask)
+        return self._past(label, (Ask,))
 
     def past_acting(self, label: str) -> str:
         """The first step from ``label`` on that is neither an ``Act`` nor an ``Ask``."""
-        return self._past(label, Act | Ask)
+        return self._past(label, (Act, Ask))
 
-    def _past(self, label: str, kinds: type[Ask] | UnionType) -> str:
+    def _past(self, label: str, kinds: tuple[type[Step], ...]) -> str:
         seen = set()
         while isinstance(self.steps[label], kinds) and label not in seen:
             seen.add(label)
