@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import BY, IN_STORE, SESSION, all_of, full_id
+from sopilot.cli.options import BY, IN_STORE, SESSION, all_of, flag, full_id, option
 from sopilot.cli.output import Exit, Output, warn
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.runner.options import json_object
@@ -20,9 +20,9 @@ CALL = click.argument("call_id", metavar="CALL")
 DECISION = all_of(
     SESSION,
     CALL,
-    click.option("--role", required=True, help="Role in which you decide."),
+    option("--role", "Role in which you decide.", required=True),
     BY,
-    click.option("--reason", default="", help="Reason to record with the decision."),
+    option("--reason", "Reason to record with the decision.", default=""),
     IN_STORE,
 )
 
@@ -38,14 +38,8 @@ def command() -> None:
 
 @command.command("list")
 @click.argument("session_id", metavar="[ID]", default="", callback=full_id)
-@click.option(
-    "--within",
-    "minutes",
-    type=float,
-    metavar="MINUTES",
-    help="List only calls that expire within this time.",
-)
-@click.option("--once", is_flag=True, help="Leave out calls listed before; use it for reminders.")
+@option("--within MINUTES", "List only calls that expire within this time.", "minutes", type=float)
+@flag("--once", "Leave out calls listed before; use it for reminders.")
 @IN_STORE
 def list_calls(session_id: str, minutes: float | None, once: bool, store: StoreAccess) -> Output:
     """List calls that wait for a person, soonest expiry first, and who may decide.
@@ -70,9 +64,7 @@ def list_calls(session_id: str, minutes: float | None, once: bool, store: StoreA
 @SESSION
 @CALL
 @BY
-@click.option(
-    "--happened/--did-not-happen", "ok", required=True, help="Whether the call took effect."
-)
+@option("--happened/--did-not-happen", "Whether the call took effect.", "ok", required=True)
 @IN_STORE
 def resolve(session_id: str, call_id: str, store: StoreAccess, **value: Any) -> Output:
     """Record how CALL ended when its outcome is unknown."""
@@ -108,7 +100,7 @@ for name, help in (
 
 @command.command()
 @DECISION
-@click.option("--arguments", required=True, metavar="JSON", help="All arguments as a JSON object.")
+@option("--arguments JSON", "All arguments as a JSON object.", required=True)
 def amend(arguments: str, **value: Any) -> Output:
     """Approve CALL with other arguments. Earlier approvals lapse; the checks run again."""
     return _decide("amend", arguments=json_object("--arguments", arguments), **value)

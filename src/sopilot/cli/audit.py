@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import FILE, GOAL, IN_STORE, LANGUAGE, NEW_FILE, period
+from sopilot.cli.options import FILE, GOAL, IN_STORE, LANGUAGE, NEW_FILE, flag, option, period
 from sopilot.cli.output import Exit, Output, progress, say
 from sopilot.files.processes import On
 from sopilot.files.text import write_whole
@@ -34,33 +34,26 @@ _EXIT = {True: Exit.DONE, False: Exit.FINDINGS, None: Exit.NOT_JUDGED}
 
 @click.command()
 @click.argument("what", metavar="WHAT", default="")
-@click.option("--all", "every", is_flag=True, help="Judge every session of the store.")
+@flag("--all", "Judge every session of the store.", "every")
 @period("With --all: first day or time", "With --all: last day, inclusive")
-@click.option(
-    "--workers", type=click.IntRange(min=1), help="Processes with --all. Default: one per core."
-)
-@click.option(
-    "--on", type=click.Choice(["local", "ray"]), default="local", help="Where to run with --all."
-)
-@click.option(
-    "--handbook",
-    metavar="SOURCE",
-    help="Handbook to judge a transcript by. A trace must have run its programs.",
+@option("--workers", "Processes with --all. Default: one per core.", type=click.IntRange(min=1))
+@option("--on", "Where to run with --all.", type=click.Choice(["local", "ray"]), default="local")
+@option(
+    "--handbook SOURCE", "Handbook to judge a transcript by. A trace must have run its programs."
 )
 @GOAL
-@click.option("--now", default="", metavar="TIME", help="Time of a transcript, as ISO 8601.")
-@click.option(
-    "--input",
+@option("--now TIME", "Time of a transcript, as ISO 8601.", default="")
+@option(
+    "--input NAME=VALUE",
+    "Value that the user of a transcript gave (repeatable).",
     "inputs",
     multiple=True,
-    metavar="NAME=VALUE",
-    help="Value that the user of a transcript gave (repeatable).",
 )
 @LANGUAGE
-@click.option("--verify", is_flag=True, help="Check only the hash chain and the signatures.")
-@click.option("--html", "page", type=NEW_FILE, help="Also write a self-contained HTML page.")
-@click.option("--keep", is_flag=True, help="Record the result; findings open deviations.")
-@click.option("--key", "key_file", type=FILE, help="Sign the record (`sopilot trace keygen`).")
+@flag("--verify", "Check only the hash chain and the signatures.")
+@option("--html", "Also write a self-contained HTML page.", "page", type=NEW_FILE)
+@flag("--keep", "Record the result; findings open deviations.")
+@option("--key", "Sign the record (`sopilot trace keygen`).", "key_file", type=FILE)
 @IN_STORE
 def command(
     what: str,

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from sopilot.agent.result import nobody_watches
-from sopilot.cli.options import AS_JSON, NEW_FOLDER, wants_json
+from sopilot.cli.options import AS_JSON, NEW_FOLDER, flag, option, wants_json
 from sopilot.cli.output import Exit, Output, marked, print_json, say, tell
 from sopilot.cli.serve import need_mcp
 from sopilot.cli.watch import Watcher
@@ -34,25 +34,23 @@ from sopilot.values.text import Lines, counted
 
 @click.command()
 @click.argument("name")
-@click.option(
+@option(
     "--in",
+    "Folder to write to. Default: the present one.",
     "folder",
     type=NEW_FOLDER,
     default=Path(),
-    help="Folder to write to. Default: the present one.",
 )
-@click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option(
-    "--upstream",
+@flag("--force", "Overwrite existing files.")
+@option(
+    "--upstream SERVERS",
+    "Write a handbook for the tools of these MCP servers (a file, as for `gateway`).",
     type=click.Path(path_type=Path, exists=True),
-    metavar="SERVERS",
-    help="Write a handbook for the tools of these MCP servers (a file, as for `gateway`).",
 )
-@click.option(
-    "--tools",
+@option(
+    "--tools FILE",
+    "Write a handbook for a Python file's functions or an OpenAPI document (JSON).",
     type=click.Path(path_type=Path, exists=True),
-    metavar="FILE",
-    help="Write a handbook for a Python file's functions or an OpenAPI document (JSON).",
 )
 @AS_JSON
 def new(name: str, folder: Path, force: bool, upstream: Path | None, tools: Path | None) -> Output:
@@ -94,7 +92,7 @@ def _first_handbook(name: str, upstream: Path | None, tools: Path | None) -> str
 
 @click.command()
 @click.argument("paths", nargs=-1)
-@click.option("--schema", is_flag=True, help="Print the JSON Schema of handbooks, for editors.")
+@flag("--schema", "Print the JSON Schema of handbooks, for editors.")
 @AS_JSON
 def check(paths: tuple[str, ...], schema: bool) -> Output | None:
     """Validate handbooks and programs; print one finding per line with its place.
@@ -127,8 +125,8 @@ def check(paths: tuple[str, ...], schema: bool) -> Output | None:
 
 @click.command("format")
 @click.argument("files", nargs=-1, required=True)
-@click.option("--check", "dry", is_flag=True, help="Change nothing; exit 1 if a file would change.")
-@click.option("--stdout", "to_stdout", is_flag=True, help="Print the result; change no file.")
+@flag("--check", "Change nothing; exit 1 if a file would change.", "dry")
+@flag("--stdout", "Print the result; change no file.", "to_stdout")
 @AS_JSON
 def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool) -> Output | None:
     """Format handbooks and scenario files. Comments and order stay."""
@@ -162,25 +160,25 @@ def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool) -> Output |
 
 @click.command()
 @click.argument("handbook")
-@click.option(
+@option(
     "--scenarios",
+    "Scenario file. Default: HANDBOOK's name with `.scenarios.yaml`.",
     "scenario_file",
-    help="Scenario file. Default: HANDBOOK's name with `.scenarios.yaml`.",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="Run only this scenario (repeatable).")
-@click.option("--watch", metavar="NAME", help="Run only this scenario; show every frame and call.")
-@click.option(
+@option("--only NAME", "Run only this scenario (repeatable).", multiple=True)
+@option("--watch NAME", "Run only this scenario; show every frame and call.")
+@option(
     "--traces",
+    "Write the trace of every run into this folder, for `sopilot audit`.",
     type=NEW_FOLDER,
-    help="Write the trace of every run into this folder, for `sopilot audit`.",
 )
-@click.option(
+@option(
     "--model",
+    "Model to test on the scenarios, as for `sopilot run`.",
     default="reference",
     show_default=True,
-    help="Model to test on the scenarios, as for `sopilot run`.",
 )
-@click.option("--complete", is_flag=True, help="Also fail if a step or branch wasn't reached.")
+@flag("--complete", "Also fail if a step or branch wasn't reached.")
 @AS_JSON
 def test(
     handbook: str,

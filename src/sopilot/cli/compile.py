@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import AS_JSON, GOAL, LANGUAGE, NEW_FOLDER, TOOLS
+from sopilot.cli.options import AS_JSON, GOAL, LANGUAGE, NEW_FOLDER, TOOLS, flag, option
 from sopilot.cli.output import Exit, Output, progress
 from sopilot.program.codec import program_to_yaml
 from sopilot.runner.compile_figures import PAPER, figure_rows, summarise, write_programs
@@ -31,9 +31,7 @@ EXPLANATION = "explanation"
 
 @click.command(help=f"Compile SOURCE into verified programs.\n\n{SOURCE_HELP}")
 @click.argument("source")
-@click.option(
-    "-o", "--output", type=NEW_FOLDER, help="Write one YAML file per program into this folder."
-)
+@option("-o,--output", "Write one YAML file per program into this folder.", type=NEW_FOLDER)
 @GOAL
 @TOOLS
 @AS_JSON
@@ -63,16 +61,12 @@ def command(source: str, output: Path | None, goal: str | None, tools: str | Non
     f"`{EXPLANATION}` shows why each check is there."
 )
 @click.argument("source")
-@click.option(
-    "--as", "form", default="flat", show_default=True, metavar="FORM", help="Form of the text."
-)
+@option("--as FORM", "Form of the text.", "form", default="flat", show_default=True)
 @GOAL
-@click.option("--function", metavar="NAME", help="With --as frame: only this function.")
+@option("--function NAME", "With --as frame: only this function.")
 @LANGUAGE
 @TOOLS
-@click.option(
-    "--check", is_flag=True, help="Prove that every form quotes the same sentences, byte for byte."
-)
+@flag("--check", "Prove that every form quotes the same sentences, byte for byte.")
 @AS_JSON
 def show(
     source: str,

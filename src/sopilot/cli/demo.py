@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import AS_JSON, wants_json
+from sopilot.cli.options import AS_JSON, flag, option, wants_json
 from sopilot.cli.output import Exit, print_json, say
 from sopilot.messages.errors import TraceError
 from sopilot.records.loading import export_trace
@@ -31,8 +31,8 @@ Step = dict[str, Any]
     help="Watch the guard at work on a small refund handbook: a call is blocked, proven and "
     "carried out, another is refused, and a changed trace is detected. Needs no model and no key."
 )
-@click.option("--verbose", is_flag=True, help="Show the guard's whole answers to the agent.")
-@click.option("--store", "spec", help="Keep the session in this store: sqlite:PATH.")
+@flag("--verbose", "Show the guard's whole answers to the agent.")
+@option("--store", "Keep the session in this store: sqlite:PATH.", "spec")
 @AS_JSON
 def command(verbose: bool, spec: str | None) -> None:
     with as_file(files("sopilot.cli") / "demo.yaml") as handbook:

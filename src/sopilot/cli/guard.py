@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import LANGUAGE, STORE
+from sopilot.cli.options import LANGUAGE, STORE, option
 from sopilot.cli.output import print_json, say
 from sopilot.cli.serve import need_mcp
 from sopilot.integrations.mcp.options import (
@@ -32,18 +32,24 @@ def command() -> None:
 
 @command.command()
 @click.argument("handbook")
-@click.option(
-    "--http", "address", default=ADDRESS, show_default=True, metavar="HOST:PORT",
-    help="Address to serve; port 0 is any free one.",
-)  # fmt: skip
-@click.option(
-    "--token-file", "tokens", type=click.Path(path_type=Path),
-    help=f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
-)  # fmt: skip
-@click.option(
-    "--pass-through", multiple=True, metavar="NAME",
-    help="Allow and record this tool although the handbook doesn't name it.",
-)  # fmt: skip
+@option(
+    "--http HOST:PORT",
+    "Address to serve; port 0 is any free one.",
+    "address",
+    default=ADDRESS,
+    show_default=True,
+)
+@option(
+    "--token-file",
+    f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
+    "tokens",
+    type=click.Path(path_type=Path),
+)
+@option(
+    "--pass-through NAME",
+    "Allow and record this tool although the handbook doesn't name it.",
+    multiple=True,
+)
 @LANGUAGE
 @STORE
 def serve(
@@ -83,12 +89,18 @@ def serve(
 
 
 @command.command()
-@click.option("--url", default=f"http://{ADDRESS}", show_default=True,
-              help="The decision service: `sopilot guard serve`.")  # fmt: skip
-@click.option(
-    "--token-file", "tokens", type=click.Path(path_type=Path),
-    help=f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
-)  # fmt: skip
+@option(
+    "--url",
+    "The decision service: `sopilot guard serve`.",
+    default=f"http://{ADDRESS}",
+    show_default=True,
+)
+@option(
+    "--token-file",
+    f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
+    "tokens",
+    type=click.Path(path_type=Path),
+)
 def hook(url: str, tokens: Path | None) -> None:
     """Answer a coding agent's hook: its JSON on standard input, the decision on standard output.
 

@@ -35,6 +35,18 @@ class ConfiguredOption(click.Option):
         return super().get_default(ctx, call)
 
 
+def option(usage: str, help: str, name: str = "", **settings: Any) -> Decorator:
+    """An option, written as help shows it: ``--task NAME`` or ``-o,--output FILE``. ``name`` is
+    that of the parameter."""
+    flags, _, metavar = usage.partition(" ")
+    names = (*flags.split(","), *([name] if name else []))
+    return click.option(*names, metavar=metavar or None, help=help, **settings)
+
+
+def flag(usage: str, help: str, name: str = "", **settings: Any) -> Decorator:
+    return option(usage, help, name, is_flag=True, **settings)
+
+
 def all_of(*options: Decorator) -> Decorator:
     """Several options as one decorator; help lists them in this order."""
 
@@ -58,9 +70,7 @@ def _note_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     ctx.meta[WANTS_JSON] = value
 
 
-AS_JSON = click.option(
-    "--json", is_flag=True, expose_value=False, callback=_note_json, help=JSON_HELP
-)
+AS_JSON = flag("--json", JSON_HELP, expose_value=False, callback=_note_json)
 """For a command that returns its ``Output``."""
 
 
@@ -68,7 +78,7 @@ def wants_json() -> bool:
     return bool(click.get_current_context().meta[WANTS_JSON])
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help=JSON_HELP)
+json_option = flag("--json", JSON_HELP, "as_json")
 """For a command that prints by itself."""
 LANGUAGE = _configured(
     "--language", type=click.Choice(["en", "zh"]), default="en", show_default=True,
@@ -78,15 +88,13 @@ MODEL = _configured(
     "--model", default="reference", show_default=True, metavar="MODEL", help="Model to run."
 )
 VIEW = _configured("--view", metavar="VIEW", help="How much of the handbook the model sees.")
-BY = click.option(
-    "--as", "by", default="", metavar="NAME", help="Your name. Taken from the token if you use one."
-)
-WHY = click.option("--why", required=True, help="Reason to record.")
-GOAL = click.option("--goal", metavar="NAME", help="Use only this procedure.")
-TOOLS = click.option(
+BY = option("--as NAME", "Your name. Taken from the token if you use one.", "by", default="")
+WHY = option("--why", "Reason to record.", required=True)
+GOAL = option("--goal NAME", "Use only this procedure.")
+TOOLS = option(
     "--tools",
+    "Tool list of SOPBench: without or with the readers of the whole database.",
     type=click.Choice(["official", "full-state"]),
-    help="Tool list of SOPBench: without or with the readers of the whole database.",
 )
 
 
@@ -118,6 +126,6 @@ SESSION = click.argument("session_id", metavar="ID", callback=full_id)
 def period(since: str, until: str, *, required: bool = False) -> Decorator:
     """``--from`` and ``--to``, both inclusive."""
     return all_of(
-        click.option("--from", "begin", required=required, metavar="DATE", help=f"{since} (UTC)."),
-        click.option("--to", "end", required=required, metavar="DATE", help=f"{until} (UTC)."),
+        option("--from DATE", f"{since} (UTC).", "begin", required=required),
+        option("--to DATE", f"{until} (UTC).", "end", required=required),
     )

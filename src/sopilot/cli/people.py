@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import IN_STORE
+from sopilot.cli.options import IN_STORE, flag, option
 from sopilot.cli.output import Output
 from sopilot.records.people import (
     change_people,
@@ -34,13 +34,13 @@ ROLE = click.argument("role")
 entries = EntryCommands(command, change_people)
 entries.add(
     "add", "person_added", "Add a person, or add roles and other names to a known one.", NAME,
-    click.option("--role", "roles", multiple=True, help="Role of the person (repeatable)."),
-    click.option("--alias", "aliases", multiple=True, help="Another name, or a customer number."),
-    click.option(
-        "--openid", "subjects", multiple=True, metavar="ISSUER#SUBJECT",
-        help="Identity at an OpenID Connect provider (repeatable).",
+    option("--role", "Role of the person (repeatable).", "roles", multiple=True),
+    option("--alias", "Another name, or a customer number.", "aliases", multiple=True),
+    option(
+        "--openid ISSUER#SUBJECT", "Identity at an OpenID Connect provider (repeatable).",
+        "subjects", multiple=True,
     ),
-    click.option("--anew", is_flag=True, help="Replace existing roles and aliases."),
+    flag("--anew", "Replace existing roles and aliases."),
 )  # fmt: skip
 entries.add(
     "remove", "person_removed", "Remove NAME: all their rights and tokens end.", NAME
@@ -56,26 +56,26 @@ entries.add(
 )  # fmt: skip
 entries.add(
     "deputy", "deputy_named", "Let NAME decide for somebody in a role, between two dates.", NAME,
-    click.option("--for", "for", required=True, metavar="NAME", help="Person they stand in for."),
-    click.option("--role", required=True, help="Role in which they stand in."),
-    click.option("--from", "begin", required=True, metavar="DATE", help="First day (UTC)."),
-    click.option("--to", "end", required=True, metavar="DATE", help="Last day (UTC)."),
+    option("--for NAME", "Person they stand in for.", "for", required=True),
+    option("--role", "Role in which they stand in.", required=True),
+    option("--from DATE", "First day (UTC).", "begin", required=True),
+    option("--to DATE", "Last day (UTC).", "end", required=True),
     read=deputy_details,
 )  # fmt: skip
 entries.add(
     "escalate", "escalation_set", "Let another role decide too, some minutes before a request to "
     "ROLE expires.", ROLE,
-    click.option("--to", required=True, metavar="ROLE", help="Role that may decide as well."),
-    click.option(
-        "--before", "minutes", type=float, required=True, metavar="MINUTES",
-        help="Minutes before the request expires.",
+    option("--to ROLE", "Role that may decide as well.", required=True),
+    option(
+        "--before MINUTES", "Minutes before the request expires.", "minutes", type=float,
+        required=True,
     ),
     read=lambda value: {**value, "before_seconds": value.pop("minutes") * 60},
 )  # fmt: skip
 entries.add(
     "provider", "provider_named", "Accept signed tokens of the OpenID Connect provider ISSUER "
     "(extra `openid`).", click.argument("issuer"),
-    click.option("--audience", required=True, help="Audience that its tokens must name."),
+    option("--audience", "Audience that its tokens must name.", required=True),
 )  # fmt: skip
 entries.add(
     "require", "demanded", "Require WHAT of this store.\n\nidentity: deciding, starting and "
@@ -83,13 +83,13 @@ entries.add(
     "contents of new sessions can be erased, and reading them is recorded. keys: contents are also "
     "encrypted, with keys in the folder $SOPILOT_KEYS.",
     click.argument("what", type=click.Choice(["identity", "sign-off", "privacy", "keys"])),
-    click.option("--off", is_flag=True, help="Stop requiring it."),
+    flag("--off", "Stop requiring it."),
     read=lambda value: {"what": value["what"], "on": not value["off"]},
 )  # fmt: skip
 EntryCommands(command, issue_token).add(
     "token", "token_issued", "Issue a token for NAME and print it once: the store keeps only its "
-    "hash.", NAME, click.option("--name", "token", required=True, help="Its name in records."),
-    click.option("--until", "expires_at", metavar="DATE", help="Last day of validity (UTC)."),
+    "hash.", NAME, option("--name", "Its name in records.", "token", required=True),
+    option("--until DATE", "Last day of validity (UTC).", "expires_at"),
     read=token_details,
 )  # fmt: skip
 

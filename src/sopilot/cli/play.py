@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from sopilot.cli.options import IN_STORE, LANGUAGE, SESSION, TOOLS, all_of
+from sopilot.cli.options import IN_STORE, LANGUAGE, SESSION, TOOLS, all_of, option
 from sopilot.cli.output import Exit, Output
 from sopilot.messages.errors import UserMistake
 from sopilot.models.replay import reply_from_json
@@ -43,10 +43,10 @@ def command() -> None:
 
 @command.command()
 @click.argument("task")
-@click.option("--view", default="pg", show_default=True, help=f"One of: {', '.join(VIEWS)}.")
+@option("--view", f"One of: {', '.join(VIEWS)}.", default="pg", show_default=True)
 @TOOLS
 @LANGUAGE
-@click.option("--model", default="played", help="Name of the agent to record.")
+@option("--model", "Name of the agent to record.", default="played")
 @IN_STORE
 def start(task: str, tools: str | None, store: StoreAccess, **how: str) -> Output:
     """Begin TASK; print the session's id and everything a model would receive."""
@@ -65,7 +65,7 @@ def show(session_id: str, store: StoreAccess) -> Output:
 @_AT_SESSION
 @click.argument("tool")
 @click.argument("arguments", default="{}", metavar="JSON")
-@click.option("--say", "beside", default="", help="Text of the agent in the same message.")
+@option("--say", "Text of the agent in the same message.", "beside", default="")
 def call(tool: str, arguments: str, beside: str, **where: Any) -> Output:
     """Call TOOL with a JSON object of arguments, as the model would."""
     return _move(ModelReply(beside, (ToolCall("", tool, arguments),)), **where)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import IN_STORE, NEW_FILE, WHY, full_id
+from sopilot.cli.options import IN_STORE, NEW_FILE, WHY, flag, full_id, option
 from sopilot.cli.output import Exit, Output
 from sopilot.files.text import write_whole
 from sopilot.protocols import SystemClock
@@ -71,12 +71,9 @@ policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 
 @command.command()
 @click.option("--subject", "subjects", **_SUBJECT)
-@click.option(
-    "--session", "session_ids", multiple=True, metavar="ID", callback=full_id,
-    help="Session (repeatable).",
-)  # fmt: skip
-@click.option("--due", is_flag=True, help="Everything kept longer than its period.")
-@click.option("--unfinished", is_flag=True, help="Include sessions whose calls wait for people.")
+@option("--session ID", "Session (repeatable).", "session_ids", multiple=True, callback=full_id)
+@flag("--due", "Everything kept longer than its period.")
+@flag("--unfinished", "Include sessions whose calls wait for people.")
 @WHY
 @IN_STORE
 def erase(store: StoreAccess, **wanted: Any) -> Output:
@@ -90,7 +87,7 @@ def erase(store: StoreAccess, **wanted: Any) -> Output:
 
 @command.command()
 @click.option("--subject", "subjects", required=True, **_SUBJECT)
-@click.option("-o", "--output", type=NEW_FILE, required=True, help="JSON file to write.")
+@option("-o,--output", "JSON file to write.", type=NEW_FILE, required=True)
 @IN_STORE
 def disclose(subjects: Sequence[str], output: Path, store: StoreAccess) -> Output:
     """Write everything stored about a person, session by session, as JSON."""

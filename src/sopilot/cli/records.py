@@ -14,7 +14,19 @@ from pathlib import Path
 import click
 
 from sopilot.cli.journal_commands import EntryCommands
-from sopilot.cli.options import BY, EITHER, FILE, IN_STORE, NEW, STORE, WHY, full_id, period
+from sopilot.cli.options import (
+    BY,
+    EITHER,
+    FILE,
+    IN_STORE,
+    NEW,
+    STORE,
+    WHY,
+    flag,
+    full_id,
+    option,
+    period,
+)
 from sopilot.cli.output import Exit, Output, hand_out, warn
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
@@ -60,26 +72,22 @@ def command() -> None:
 
 @command.command()
 @period("First day or time", "Last day, inclusive")
-@click.option("--action", metavar="NAME", help="List only this action.")
-@click.option(
+@option("--action NAME", "List only this action.")
+@option(
     "--outcome",
+    "List only actions with this outcome.",
     type=click.Choice([str(each) for each in ActionOutcome]),
-    help="List only actions with this outcome.",
 )
-@click.option(
+@option(
     "--grade",
+    "List only actions with this proof level.",
     type=click.Choice(["proven", "attested", "claimed", "none"]),
-    help="List only actions with this proof level.",
 )
-@click.option(
-    "--where", multiple=True, metavar="CONDITION", help='Condition on an argument: "amount>1000".'
-)
-@click.option("--columns", metavar="NAMES", help="Arguments to show as columns: amount,to.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), help=f"Rows. Default: {_SHOWN}; all with --csv."
-)
-@click.option("--rebuild", is_flag=True, help="Rebuild the rows from the traces first.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@option("--where CONDITION", 'Condition on an argument: "amount>1000".', multiple=True)
+@option("--columns NAMES", "Arguments to show as columns: amount,to.")
+@option("--limit", f"Rows. Default: {_SHOWN}; all with --csv.", type=click.IntRange(min=1))
+@flag("--rebuild", "Rebuild the rows from the traces first.")
+@flag("--csv", "Print CSV.", "as_csv")
 @IN_STORE
 def actions(
     begin: str | None,
@@ -129,20 +137,18 @@ def actions(
 
 
 @command.command()
-@click.option("--key", "key_file", type=FILE, required=True, help="From `sopilot trace keygen`.")
-@click.option(
-    "--to",
+@option("--key", "From `sopilot trace keygen`.", "key_file", type=FILE, required=True)
+@option(
+    "--to FILE|URL|STORE",
+    "Where to send the head and its entries. Keep them away from the store.",
     "targets",
     multiple=True,
-    metavar="FILE|URL|STORE",
-    help="Where to send the head and its entries. Keep them away from the store.",
 )
-@click.option(
-    "--earlier-key",
+@option(
+    "--earlier-key HEX|FILE",
+    "Public key of the last seal, if it was another.",
     "earlier",
     multiple=True,
-    metavar="HEX|FILE",
-    help="Public key of the last seal, if it was another.",
 )
 @IN_STORE
 def seal(key_file: Path, store: StoreAccess, **texts: Sequence[str]) -> Output:
@@ -160,22 +166,17 @@ def seal(key_file: Path, store: StoreAccess, **texts: Sequence[str]) -> Output:
 
 
 @command.command()
-@click.option("--head", metavar="FILE|STORE", help="Head that `sopilot records seal --to` wrote.")
-@click.option(
-    "--key",
+@option("--head FILE|STORE", "Head that `sopilot records seal --to` wrote.")
+@option(
+    "--key HEX|FILE",
+    "Public key to trust (`sopilot trace keygen` writes FILE.pub).",
     "trusted",
     multiple=True,
     required=True,
-    metavar="HEX|FILE",
-    help="Public key to trust (`sopilot trace keygen` writes FILE.pub).",
 )
-@click.option("--proof", "proof_file", type=FILE, help="Check a proof instead; needs no store.")
-@click.option("--bundle", type=EITHER, help="Check an exported bundle instead; needs no store.")
-@click.option(
-    "--without-events",
-    is_flag=True,
-    help="Read events only of sessions that changed since the head.",
-)
+@option("--proof", "Check a proof instead; needs no store.", "proof_file", type=FILE)
+@option("--bundle", "Check an exported bundle instead; needs no store.", type=EITHER)
+@flag("--without-events", "Read events only of sessions that changed since the head.")
 @IN_STORE
 def verify(
     head: str | None,
@@ -258,8 +259,8 @@ def _digests(store: StoreAccess) -> Mapping[str, str]:
 
 @command.command()
 @click.argument("session_id", metavar="[ID]", required=False, callback=full_id)
-@click.option("--head", metavar="FILE|STORE", required=True, help="Head to prove it under.")
-@click.option("--since", metavar="FILE|STORE", help="Earlier head: prove that the log only grew.")
+@option("--head FILE|STORE", "Head to prove it under.", required=True)
+@option("--since FILE|STORE", "Earlier head: prove that the log only grew.")
 @STORE
 def prove(session_id: str | None, head: str, since: str | None, store: StoreAccess) -> None:
     """Print a proof as JSON: that session ID is in the log under the head, or that the log of an
@@ -279,8 +280,8 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
 
 @command.command()
 @period("First day or time", "Last day, inclusive", required=True)
-@click.option("-o", "--output", type=NEW, required=True, help="A new or empty folder, or NAME.zip.")
-@click.option("--payloads", is_flag=True, help="Include contents stored beside the traces.")
+@option("-o,--output", "A new or empty folder, or NAME.zip.", type=NEW, required=True)
+@flag("--payloads", "Include contents stored beside the traces.")
 @IN_STORE
 def export(begin: str, end: str, output: Path, payloads: bool, store: StoreAccess) -> Output:
     """Export a period for an auditor: register, traces, log, sealed heads, journals, handbooks, a
@@ -300,14 +301,9 @@ def deviations() -> None:
 
 
 @deviations.command("list")
-@click.option(
-    "--state", type=click.Choice(["open", "judged", "closed"]), help="List only this state."
-)
-@click.option(
-    "--session", "session_id", metavar="ID", callback=full_id,
-    help="List only those of this session.",
-)  # fmt: skip
-@click.option("--overdue", is_flag=True, help="List only those past their date.")
+@option("--state", "List only this state.", type=click.Choice(["open", "judged", "closed"]))
+@option("--session ID", "List only those of this session.", "session_id", callback=full_id)
+@flag("--overdue", "List only those past their date.")
 @IN_STORE
 def list_deviations(
     state: str | None, session_id: str | None, overdue: bool, store: StoreAccess
@@ -323,8 +319,8 @@ def list_deviations(
 steps = EntryCommands(deviations, deviation_step, click.argument("number", type=int), BY)
 steps.add(
     "assign", "assigned", "Assign deviation NUMBER to an owner, with a date.",
-    click.option("--owner", metavar="NAME", help="Who takes care of it."),
-    click.option("--due", metavar="DATE", help="Due on this date, inclusive (UTC)."),
+    option("--owner NAME", "Who takes care of it."),
+    option("--due DATE", "Due on this date, inclusive (UTC)."),
     read=lambda value: {
         **value, "due": None if value["due"] is None else read_moment(value["due"], whole_day=True)
     },
@@ -333,8 +329,8 @@ steps.add("comment", "commented", "Add a comment to deviation NUMBER.", click.ar
 steps.add(
     "judge", "judged", "Record what deviation NUMBER was, its cause and its remedy.",
     click.argument("disposition", type=click.Choice(DISPOSITIONS)),
-    click.option("--cause", required=True, help="Why it happened."),
-    click.option("--remedy", default="", help="What was done about it."),
+    option("--cause", "Why it happened.", required=True),
+    option("--remedy", "What was done about it.", default=""),
 )  # fmt: skip
 steps.add(
     "close", "closed", "Close deviation NUMBER. Needs a person who neither judged nor owns it."

@@ -20,6 +20,8 @@ from sopilot.cli.options import (
     STORE,
     VIEW,
     all_of,
+    flag,
+    option,
     wants_json,
 )
 from sopilot.cli.output import Exit, Output, say, warn
@@ -52,43 +54,32 @@ ALL_TASKS = "all"
 _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 """Budgets of a chat: people take their time."""
 
-TRUST = click.option(
-    "--trust",
-    is_flag=True,
-    help="Let the Python of a workflow folder run, until one of its files changes.",
-)
-FRAMES = click.option("--frames", is_flag=True, help="Show what the model sees.")
-BUDGETS = click.option(
-    "--budget",
+TRUST = flag("--trust", "Let the Python of a workflow folder run, until one of its files changes.")
+FRAMES = flag("--frames", "Show what the model sees.")
+BUDGETS = option(
+    "--budget NAME=N",
+    "Set a budget (repeatable).",
     "budgets",
     multiple=True,
-    metavar="NAME=N",
     callback=lambda ctx, param, written: chosen_budgets(written),
-    help="Set a budget (repeatable).",
 )
 _session_options = all_of(
     click.argument("source"),
     GOAL,
-    click.option(
-        "--task",
-        metavar="NAME",
-        help="Task of an example or folder, or scenario. Default: the first.",
-    ),
+    option("--task NAME", "Task of an example or folder, or scenario. Default: the first."),
     MODEL,
     VIEW,
     LANGUAGE,
-    click.option(
-        "--results",
-        metavar="FILE",
+    option(
+        "--results FILE",
+        "YAML file with the result of each tool.",
         callback=lambda ctx, param, path: read_results(path) if path else None,
-        help="YAML file with the result of each tool.",
     ),
-    click.option(
-        "--approve",
+    option(
+        "--approve ROLE",
+        "Approve every request to this role at once (repeatable).",
         "approvers",
         multiple=True,
-        metavar="ROLE",
-        help="Approve every request to this role at once (repeatable).",
     ),
     FRAMES,
     TRUST,
@@ -102,14 +93,13 @@ _session_options = all_of(
     f"VIEW is one of: {', '.join(VIEWS)}. {VIEW_HELP}"
 )
 @_session_options
-@click.option("--out", type=click.Path(), help="Folder in which a workflow folder's tools work.")
-@click.option("--request", help="The user's first message. Default: the task's.")
-@click.option(
-    "--input",
+@option("--out", "Folder in which a workflow folder's tools work.", type=click.Path())
+@option("--request", "The user's first message. Default: the task's.")
+@option(
+    "--input NAME=VALUE",
+    "Value that the user can tell the agent (repeatable).",
     "inputs",
     multiple=True,
-    metavar="NAME=VALUE",
-    help="Value that the user can tell the agent (repeatable).",
 )
 @BUDGETS
 @IN_STORE
@@ -161,16 +151,11 @@ def chat(
 
 @click.command()
 @SESSION
-@click.option("--take-over", is_flag=True, help="Don't wait for the lease of a dead process.")
-@click.option(
-    "--as-started",
-    is_flag=True,
-    help="If the handbook has changed, use the program that the session began with.",
-)
-@click.option(
+@flag("--take-over", "Don't wait for the lease of a dead process.")
+@flag("--as-started", "If the handbook has changed, use the program that the session began with.")
+@flag(
     "--accept-changed",
-    is_flag=True,
-    help="If the handbook has changed, switch to it. Running procedures end, on record, and start "
+    "If the handbook has changed, switch to it. Running procedures end, on record, and start "
     "again.",
 )
 @BUDGETS

@@ -9,7 +9,17 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import LANGUAGE, NEW, STORE, TOOLS, Decorator, all_of, full_id
+from sopilot.cli.options import (
+    LANGUAGE,
+    NEW,
+    STORE,
+    TOOLS,
+    Decorator,
+    all_of,
+    flag,
+    full_id,
+    option,
+)
 from sopilot.integrations.logs import FORMATS, LOG, log_to_stderr
 from sopilot.integrations.mcp.options import LIMITS_HELP, ServerOptions
 from sopilot.messages.errors import mistake
@@ -18,75 +28,66 @@ from sopilot.runner.store_access import StoreAccess
 
 
 def _view(default: str) -> Decorator:
-    return click.option(
-        "--view", default=default, show_default=True, metavar="VIEW",
-        help="How much of the handbook the model sees.",
-    )  # fmt: skip
+    return option(
+        "--view VIEW",
+        "How much of the handbook the model sees.",
+        default=default,
+        show_default=True,
+    )
 
 
 # Hidden options are for the configuration file: docs/reference/configuration.md explains them.
 server_options = all_of(
     LANGUAGE,
-    click.option("--http", "address", metavar="HOST:PORT", help="Serve HTTP instead of stdio."),
-    click.option("--token-file", type=NEW, help="Tokens of clients, one `NAME TOKEN` per line."),
-    click.option("--allow-host", multiple=True, help="Name under which clients reach the server."),
-    click.option(
-        "--allow-origin", multiple=True, hidden=True, help="Web origin that may call the server."
+    option("--http HOST:PORT", "Serve HTTP instead of stdio.", "address"),
+    option("--token-file", "Tokens of clients, one `NAME TOKEN` per line.", type=NEW),
+    option("--allow-host", "Name under which clients reach the server.", multiple=True),
+    option("--allow-origin", "Web origin that may call the server.", multiple=True, hidden=True),
+    flag("--stateless", "Let any server of the store answer."),
+    option("--admin HOST:PORT", "Address for health and metrics."),
+    option(
+        "--lease-seconds", "Seconds until another server takes over a dead one's sessions.",
+        type=click.FloatRange(min=1), default=Settings().lease_seconds, hidden=True,
     ),
-    click.option("--stateless", is_flag=True, help="Let any server of the store answer."),
-    click.option("--admin", metavar="HOST:PORT", help="Address for health and metrics."),
-    click.option(
-        "--lease-seconds", type=click.FloatRange(min=1), default=Settings().lease_seconds,
-        hidden=True, help="Seconds until another server takes over a dead one's sessions.",
+    option(
+        "--sweep-seconds", "Interval of the search for orphaned calls.",
+        type=click.FloatRange(min=0.5), default=2.0, hidden=True,
     ),
-    click.option(
-        "--sweep-seconds", type=click.FloatRange(min=0.5), default=2.0, hidden=True,
-        help="Interval of the search for orphaned calls.",
+    option(
+        "--log", "Format of the log on stderr.", "log_format", type=click.Choice(FORMATS),
+        default="text", show_default=True,
     ),
-    click.option(
-        "--log", "log_format", type=click.Choice(FORMATS), default="text", show_default=True,
-        help="Format of the log on stderr.",
-    ),
-    click.option(
-        "--limit", "limited", multiple=True, metavar="NAME=NUMBER", hidden=True, help=LIMITS_HELP
-    ),
-    click.option(
-        "--session", "session_id", metavar="ID", callback=full_id,
-        help="Resume this session (stdio).",
-    ),
+    option("--limit NAME=NUMBER", LIMITS_HELP, "limited", multiple=True, hidden=True),
+    option("--session ID", "Resume this session (stdio).", "session_id", callback=full_id),
     STORE,
 )  # fmt: skip
 
 upstream_options = all_of(
-    click.option(
-        "--upstream", "upstreams", multiple=True, metavar="[NAME=]URL|COMMAND",
-        help="Upstream MCP server (repeatable).",
+    option(
+        "--upstream [NAME=]URL|COMMAND", "Upstream MCP server (repeatable).", "upstreams",
+        multiple=True,
     ),
-    click.option(
-        "--pass-through", multiple=True, metavar="NAME",
-        help="Offer this tool although the handbook doesn't name it.",
+    option(
+        "--pass-through NAME", "Offer this tool although the handbook doesn't name it.",
+        multiple=True,
     ),
-    click.option(
-        "--handbook-only", is_flag=True, help="Hide every tool that the handbook doesn't name."
+    flag("--handbook-only", "Hide every tool that the handbook doesn't name."),
+    flag("--share-upstream", "Use one connection for all sessions."),
+    option(
+        "--upstream-timeout SECONDS", "Time limit of an upstream's answer.",
+        type=click.FloatRange(min=0.1), default=300.0, show_default=True,
     ),
-    click.option("--share-upstream", is_flag=True, help="Use one connection for all sessions."),
-    click.option(
-        "--upstream-timeout", type=click.FloatRange(min=0.1), default=300.0, metavar="SECONDS",
-        show_default=True, help="Time limit of an upstream's answer.",
+    option("--pins FILE|store", "Where to keep approved tools."),
+    option(
+        "--approve-tool NAME", "Approve this upstream tool as it is now.", "approve",
+        multiple=True,
     ),
-    click.option("--pins", metavar="FILE|store", help="Where to keep approved tools."),
-    click.option(
-        "--approve-tool", "approve", multiple=True, metavar="NAME",
-        help="Approve this upstream tool as it is now.",
+    flag("--approve-tools", "Approve every upstream tool as it is now."),
+    option(
+        "--recheck-tools SECONDS", "Time to cache verified tool lists.",
+        type=click.FloatRange(min=0), default=60.0, show_default=True,
     ),
-    click.option("--approve-tools", is_flag=True, help="Approve every upstream tool as it is now."),
-    click.option(
-        "--recheck-tools", type=click.FloatRange(min=0), default=60.0, metavar="SECONDS",
-        show_default=True, help="Time to cache verified tool lists.",
-    ),
-    click.option(
-        "--require-pins", is_flag=True, help="Refuse upstream tools that nobody has approved."
-    ),
+    flag("--require-pins", "Refuse upstream tools that nobody has approved."),
 )  # fmt: skip
 
 
@@ -118,13 +119,12 @@ class _WrapsCommand(click.Command):
 
 @click.command(cls=_WrapsCommand)
 @click.argument("servers", required=False, type=NEW)
-@click.option("--handbook", "source", required=True, metavar="SOURCE", help="Handbook to apply.")
-@click.option(
-    "--exec",
+@option("--handbook SOURCE", "Handbook to apply.", "source", required=True)
+@option(
+    "--exec COMMAND …",
+    "Command of one server, to the end of the line.",
     "wrapped",
     expose_value=False,
-    metavar="COMMAND …",
-    help="Command of one server, to the end of the line.",
 )
 @upstream_options
 @_view("guard")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sopilot.cli.options import IN_STORE, SESSION, wants_json
+from sopilot.cli.options import IN_STORE, SESSION, flag, option, wants_json
 from sopilot.cli.output import Exit, Output, print_json, say, warn
 from sopilot.protocols import SystemClock
 from sopilot.records.store import SessionRecord, Store
@@ -29,13 +29,10 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="Rows to print."
-)
-@click.option(
+@option("--limit", "Rows to print.", type=click.IntRange(min=1), default=50, show_default=True)
+@flag(
     "--orphaned",
-    is_flag=True,
-    help="List only sessions with an irreversible call of unknown outcome, or held by a fence. "
+    "List only sessions with an irreversible call of unknown outcome, or held by a fence. "
     "Exit 1 if there are any.",
 )
 @IN_STORE
@@ -73,11 +70,8 @@ def show_session(session_id: str, store: StoreAccess) -> Output:
 
 
 @command.command("sweep")
-@click.option(
-    "--watch",
-    type=click.FloatRange(min=0.5),
-    metavar="SECONDS",
-    help="Repeat at this interval until interrupted.",
+@option(
+    "--watch SECONDS", "Repeat at this interval until interrupted.", type=click.FloatRange(min=0.5)
 )
 @IN_STORE
 def sweep_sessions(watch: float | None, store: StoreAccess) -> None:

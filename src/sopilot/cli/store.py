@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import BY, FILE, IN_STORE, NEW_FILE, WHY, full_id
+from sopilot.cli.options import BY, FILE, IN_STORE, NEW_FILE, WHY, flag, full_id, option
 from sopilot.cli.output import Output
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import SystemClock
@@ -26,9 +26,9 @@ def command() -> None:
 
 
 @command.command()
-@click.option("--runtime", multiple=True, metavar="ROLE", help="Role that runs sessions.")
-@click.option("--auditor", multiple=True, metavar="ROLE", help="Role that only reads.")
-@click.option("--keeper", multiple=True, metavar="ROLE", help="Role that also erases and prunes.")
+@option("--runtime ROLE", "Role that runs sessions.", multiple=True)
+@option("--auditor ROLE", "Role that only reads.", multiple=True)
+@option("--keeper ROLE", "Role that also erases and prunes.", multiple=True)
 @IN_STORE
 def migrate(
     runtime: tuple[str, ...],
@@ -99,8 +99,8 @@ def fence(why: str, store: StoreAccess) -> Output:
 
 @command.command()
 @click.argument("session_ids", nargs=-1, metavar="[ID]...", callback=full_id)
-@click.option("--all", "every", is_flag=True, help="Release every fenced session.")
-@click.option("--why", required=True, help="What you checked, to record.")
+@flag("--all", "Release every fenced session.", "every")
+@option("--why", "What you checked, to record.", required=True)
 @BY
 @IN_STORE
 def release(
@@ -130,16 +130,18 @@ def size(store: StoreAccess) -> Output:
 
 
 @command.command("prune")
-@click.option(
-    "--days", type=click.FloatRange(min=0), required=True, help="Days since the last event."
+@option("--days", "Days since the last event.", type=click.FloatRange(min=0), required=True)
+@option(
+    "--state",
+    "State of the sessions to prune (repeatable).",
+    "states",
+    multiple=True,
+    default=ENDED,
+    show_default=True,
 )
-@click.option(
-    "--state", "states", multiple=True, default=ENDED, show_default=True,
-    help="State of the sessions to prune (repeatable).",
-)  # fmt: skip
-@click.option("--archive", type=NEW_FILE, help="Copy them into this new SQLite store first.")
-@click.option("--why", default="", help="Reason to record.")
-@click.option("--dry-run", "dry", is_flag=True, help="Only print what would be pruned.")
+@option("--archive", "Copy them into this new SQLite store first.", type=NEW_FILE)
+@option("--why", "Reason to record.", default="")
+@flag("--dry-run", "Only print what would be pruned.", "dry")
 @IN_STORE
 def prune_command(archive: Path | None, store: StoreAccess, **how: Any) -> Output:
     """Delete the events of sessions that ended long ago, on record.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import AS_JSON, FILE, NEW_FILE, SESSION, STORE
+from sopilot.cli.options import AS_JSON, FILE, NEW_FILE, SESSION, STORE, flag, option
 from sopilot.cli.output import Exit, Output, hand_out, warn
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import TraceError
@@ -26,9 +26,9 @@ def command() -> None:
 
 @command.command()
 @SESSION
-@click.option("-o", "--output", type=NEW_FILE, help="File to write. Default: standard output.")
-@click.option("--payloads", is_flag=True, help="Include contents stored beside the trace.")
-@click.option("--without-programs", is_flag=True, help="Name the programs only by their hashes.")
+@option("-o,--output", "File to write. Default: standard output.", type=NEW_FILE)
+@flag("--payloads", "Include contents stored beside the trace.")
+@flag("--without-programs", "Name the programs only by their hashes.")
 @STORE
 def export(
     session_id: str,
@@ -57,14 +57,8 @@ def _hand_over(text: str, output: Path | None) -> None:
 
 @command.command()
 @click.argument("trace_file", metavar="FILE", type=FILE)
-@click.option("--head", "heads", multiple=True, type=FILE, help="Head signed earlier (repeatable).")
-@click.option(
-    "--key",
-    "keys",
-    multiple=True,
-    metavar="HEX",
-    help="Public key that must have signed (repeatable).",
-)
+@option("--head", "Head signed earlier (repeatable).", "heads", multiple=True, type=FILE)
+@option("--key HEX", "Public key that must have signed (repeatable).", "keys", multiple=True)
 @AS_JSON
 def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str]) -> Output:
     """Check the hash chain of FILE, and signed heads against it. Exit 1 if something is wrong.
@@ -99,8 +93,8 @@ def _verified(path: Path, problems: Sequence[str], events: int = 0, signatures: 
 
 @command.command()
 @SESSION
-@click.option("--key", "key_file", type=FILE, required=True, help="From `sopilot trace keygen`.")
-@click.option("-o", "--output", type=NEW_FILE, help="File to write. Default: standard output.")
+@option("--key", "From `sopilot trace keygen`.", "key_file", type=FILE, required=True)
+@option("-o,--output", "File to write. Default: standard output.", type=NEW_FILE)
 @STORE
 def sign(session_id: str, key_file: Path, output: Path | None, store: StoreAccess) -> None:
     """Sign the present head of session ID, as JSON. Keep the result away from the store."""
