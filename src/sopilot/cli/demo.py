@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,18 @@ from sopilot.trace.files import read_trace, verify_trace, write_trace
 from sopilot.values.text import quote_value
 
 PASSWORD = "heron-42"
-Step = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``expected``: whether it came out as the demo says."""
+
+    title: str
+    call: str
+    done: bool
+    answer: str
+    expected: bool
+    told_agent: str = ""
 
 
 @click.command(
@@ -38,10 +50,10 @@ def command(verbose: bool, spec: str | None) -> None:
     with as_file(files("sopilot.cli") / "demo.yaml") as handbook:
         steps = _steps(handbook, open_store(spec) if spec else MemoryStore())
     if wants_json():
-        print_json({"handbook": "refunds", "steps": steps})
+        print_json({"handbook": "refunds", "steps": [asdict(step) for step in steps]})
     else:
         _print(steps, verbose=verbose)
-    raise SystemExit(Exit.if_any(not all(step["expected"] for step in steps)))
+    raise SystemExit(Exit.if_any(not all(step.expected for step in steps)))
 
 
 def _steps(handbook: Path, store: Store) -> list[Step]:
@@ -61,66 +73,37 @@ def _steps(handbook: Path, store: Store) -> list[Step]:
         refunded.append(amount)
         return {"refunded": amount}
 
-    steps: list[Step] = []
-
-    def step(title: str, shown: str, call: Callable[[], Any], *, carried_out: bool) -> None:
-        message = ""
-        try:
-            answer, done = quote_value(call()), True
-        except Missing as missing:
-            message, done = str(missing), False
-            answer = f"blocked; first: {', '.join(missing.agenda)}"
-        except Refused as refused:
-            message, done = str(refused), False
-            sentences = " ".join(reason.sentence for reason in refused.reasons)
-            answer = f"refused; not true: {sentences} {refused.remedy}"
-        expected = done is carried_out
-        steps.append(_step(title, done, answer, expected=expected, call=shown, message=message))
-
     small = 'refund(customer="anna", order="A-7", amount=120)'
+    large = small.replace("120", "900")
+    log_in, find = (
+        'login(customer="anna", password=•••)',
+        'find_order(customer="anna", order="A-7")',
+    )
+    script: list[tuple[str, str, Callable[[], Any], bool]] = [
+        ("The agent wants to refund at once", small, lambda: refund("anna", "A-7", 120), False),
+        ("It makes the missing calls", log_in, lambda: login("anna", PASSWORD), True),
+        ("", find, lambda: find_order("anna", "A-7"), True),
+        ("Now the call is proven", small, lambda: refund("anna", "A-7", 120), True),
+        ("A larger refund is refused", large, lambda: refund("anna", "A-7", 900), False),
+    ]
     with conversation("demo") as talk:
-        step(
-            "The agent wants to refund at once",
-            small,
-            lambda: refund("anna", "A-7", 120),
-            carried_out=False,
-        )
-        step(
-            "It makes the missing calls",
-            'login(customer="anna", password=•••)',
-            lambda: login("anna", PASSWORD),
-            carried_out=True,
-        )
-        step(
-            "",
-            'find_order(customer="anna", order="A-7")',
-            lambda: find_order("anna", "A-7"),
-            carried_out=True,
-        )
-        step("Now the call is proven", small, lambda: refund("anna", "A-7", 120), carried_out=True)
-        step(
-            "A larger refund is refused",
-            small.replace("120", "900"),
-            lambda: refund("anna", "A-7", 900),
-            carried_out=False,
-        )
+        steps = [_called(*line) for line in script]
         session = talk.session_ids()["refunds"]
     steps += asyncio.run(_judged(handbook, store, session))
     paid = f"{len(refunded)} refund, {sum(refunded)} euros"
-    return [*steps, _step("The shop's own books", True, paid, expected=refunded == [120])]
+    return [*steps, Step("The shop's own books", "", True, paid, refunded == [120])]
 
 
-def _step(
-    title: str, done: bool, answer: str, *, expected: bool, call: str = "", message: str = ""
-) -> Step:
-    return {
-        "title": title,
-        "call": call,
-        "done": done,
-        "answer": answer,
-        "expected": expected,
-        "told_agent": message,
-    }
+def _called(title: str, shown: str, call: Callable[[], Any], proven: bool) -> Step:
+    try:
+        return Step(title, shown, True, quote_value(call()), proven)
+    except Missing as missing:
+        answer = f"blocked; first: {', '.join(missing.agenda)}"
+        return Step(title, shown, False, answer, not proven, str(missing))
+    except Refused as refused:
+        sentences = " ".join(reason.sentence for reason in refused.reasons)
+        answer = f"refused; not true: {sentences} {refused.remedy}"
+        return Step(title, shown, False, answer, not proven, str(refused))
 
 
 async def _judged(handbook: Path, store: Store, session: str) -> list[Step]:
@@ -134,14 +117,11 @@ async def _judged(handbook: Path, store: Store, session: str) -> list[Step]:
     except TraceError as problem:
         problems = [str(problem)]
     clean, detected = not findings, bool(problems) and forged != text
+    changed = "Somebody changes one digit in it (120 → 920)"
+    first = problems[0] if problems else "not detected"
     return [
-        _step("The audit judges the trace", clean, audit, expected=clean),
-        _step(
-            "Somebody changes one digit in it (120 → 920)",
-            not detected,
-            problems[0] if problems else "not detected",
-            expected=detected,
-        ),
+        Step("The audit judges the trace", "", clean, audit, clean),
+        Step(changed, "", not detected, first, detected),
     ]
 
 
@@ -149,13 +129,13 @@ def _print(steps: list[Step], *, verbose: bool) -> None:
     say("A shop's handbook: refunds of at most 200 euros, for delivered orders, after a login.")
     say("The agent has three tools (login, find_order, refund) and knows nothing of the handbook.")
     for step in steps:
-        if step["title"]:
+        if step.title:
             say()
-            say(step["title"], bold=True)
-        if step["call"]:
-            say(f"  {step['call']}")
-        color = "green" if step["done"] else "yellow"
-        say(f"  {'✓' if step['done'] else '✗'} {step['answer']}", fg=color)
-        if verbose and step["told_agent"]:
-            say(f"    the agent reads: {step['told_agent']}")
+            say(step.title, bold=True)
+        if step.call:
+            say(f"  {step.call}")
+        color = "green" if step.done else "yellow"
+        say(f"  {'✓' if step.done else '✗'} {step.answer}", fg=color)
+        if verbose and step.told_agent:
+            say(f"    the agent reads: {step.told_agent}")
     say("Next: `sopilot new refunds` writes a handbook of your own.")
