@@ -63,20 +63,27 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-def test_a_small_folder_runs(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    store = f"sqlite:{tmp_path}/s.db"
-    arguments = ["run", str(folder), "--trust", "--out", str(out), "--store", store]
-    result = CliRunner().invoke(sopilot, arguments)
+def run_it(folder: Path, out: str, *more: str) -> Result:
+    where = folder.parent
+    arguments = ["run", str(folder), "--out", str(where / out), "--store", f"sqlite:{where}/s.db"]
+    return CliRunner().invoke(sopilot, [*arguments, *more])
+
+
+def every_task(folder: Path) -> Result:
+    return run_it(folder, "out", "--trust", "--task", "all")
+
+
+def test_a_small_folder_runs(folder: Path) -> None:
+    result = run_it(folder, "out", "--trust")
     assert result.exit_code == 0, result.output
-    assert (out / "waved").read_text() == "you!"
-    again = CliRunner().invoke(sopilot, arguments)
+    assert (folder.parent / "out" / "waved").read_text() == "you!"
+    again = run_it(folder, "out", "--trust")
     assert isinstance(again.exception, UserMistake)
     assert "is not empty" in str(again.exception)
 
 
-def test_every_task_and_the_coverage(folder: Path, tmp_path: Path) -> None:
-    result = _every_task(folder, tmp_path)
+def test_every_task_and_the_coverage(folder: Path) -> None:
+    result = every_task(folder)
     assert result.exit_code == 0, result.output
     assert "steps reached 2/2" in result.output
 
@@ -151,7 +158,7 @@ def test_what_the_python_of_a_folder_does_wrong(
 @pytest.mark.parametrize("given", ["None", "{'waved': True}", "(True, {})"])
 def test_a_tool_that_gives_no_result_broke_off(given: str, folder: Path, tmp_path: Path) -> None:
     (folder / "tools.py").write_text(TOOLS.replace('ToolResult(True, {"waved": True})', given))
-    result = _every_task(folder, tmp_path)
+    result = every_task(folder)
     assert result.exit_code == 1, result.output
     assert "task 1: wave failed" in result.output
     store = f"sqlite:{tmp_path}/s.db"
@@ -178,13 +185,8 @@ def test_only_tools_that_can_tell_settle_what_was_cut_off(
     (folder / "program.yaml").write_text(GUARDED)
     (folder / "tools.py").write_text(TOOLS.replace("\ndef make", f"{method}\ndef make"))
     (folder / "tasks.yaml").write_text(TASKS.replace("goal:", "interrupted_after: wave, goal:"))
-    result = _every_task(folder, tmp_path)
+    result = every_task(folder)
     assert f"{ending} (resumed)" in result.output
-
-
-def _every_task(folder: Path, tmp_path: Path) -> Result:
-    arguments = ["run", str(folder), "--trust", "--task", "all", "--out", str(tmp_path / "out")]
-    return CliRunner().invoke(sopilot, [*arguments, "--store", f"sqlite:{tmp_path}/s.db"])
 
 
 def test_a_folder_without_tools(folder: Path, tmp_path: Path) -> None:
@@ -212,12 +214,6 @@ def witness(folder: Path) -> Path:
         f"from pathlib import Path\nPath({str(made)!r}).write_text('x')\n{TOOLS}"
     )
     return made
-
-
-def run_it(folder: Path, out: str, *more: str) -> Result:
-    where = folder.parent
-    arguments = ["run", str(folder), "--out", str(where / out), "--store", f"sqlite:{where}/s.db"]
-    return CliRunner().invoke(sopilot, [*arguments, *more])
 
 
 def test_the_python_of_a_folder_runs_once_somebody_trusts_it(folder: Path, witness: Path) -> None:
