@@ -89,20 +89,6 @@ async def some_sessions(store: Store, count: int = 3, seed: int = 0) -> list[str
     return ids
 
 
-async def test_entries_are_numbered_from_creation_on(open_store: StoreFactory) -> None:
-    store = open_store()
-    ids = await some_sessions(store)
-    log = await store.records.log()
-    assert [(one.number, one.session_id, one.seq) for one in log] == [
-        (number, session_id, -1) for number, session_id in enumerate(ids)
-    ]
-    sealing = await seal_store(store, KEY, at=5.0)
-    assert (sealing.added, sealing.seal.head.size) == (3, 6)
-    assert (await seal_store(store, KEY, at=6.0)).added == 0
-    [first, second] = await store.records.seals()
-    assert (first.head.root, first.is_genuine) == (second.head.root, True)
-
-
 async def test_a_session_that_goes_on_while_it_is_verified_is_no_gap(
     open_store: StoreFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

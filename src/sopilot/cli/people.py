@@ -9,14 +9,13 @@ from sopilot.cli.options import IN_STORE, flag, option
 from sopilot.cli.output import Output
 from sopilot.records.people import (
     change_people,
-    deputy_details,
     issue_token,
     limit_details,
     load_people,
     people_json,
     people_lines,
-    token_details,
 )
+from sopilot.records.selection import read_moment, with_day_ends
 from sopilot.runner.store_access import StoreAccess
 
 
@@ -60,7 +59,7 @@ entries.add(
     option("--role", "Role in which they stand in.", required=True),
     option("--from DATE", "First day (UTC).", "begin", required=True),
     option("--to DATE", "Last day (UTC).", "end", required=True),
-    read=deputy_details,
+    read=lambda value: {**with_day_ends(value, "end"), "begin": read_moment(value["begin"])},
 )  # fmt: skip
 entries.add(
     "escalate", "escalation_set", "Let another role decide too, some minutes before a request to "
@@ -90,7 +89,7 @@ EntryCommands(command, issue_token).add(
     "token", "token_issued", "Issue a token for NAME and print it once: the store keeps only its "
     "hash.", NAME, option("--name", "Its name in records.", "token", required=True),
     option("--until DATE", "Last day of validity (UTC).", "expires_at"),
-    read=token_details,
+    read=lambda value: with_day_ends(value, "expires_at"),
 )  # fmt: skip
 
 

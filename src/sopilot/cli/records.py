@@ -51,6 +51,7 @@ from sopilot.records.selection import (
     register_csv,
     register_json,
     register_lines,
+    with_day_ends,
 )
 from sopilot.records.store import Store
 from sopilot.runner.store_access import StoreAccess
@@ -321,9 +322,7 @@ steps.add(
     "assign", "assigned", "Assign deviation NUMBER to an owner, with a date.",
     option("--owner NAME", "Who takes care of it."),
     option("--due DATE", "Due on this date, inclusive (UTC)."),
-    read=lambda value: {
-        **value, "due": None if value["due"] is None else read_moment(value["due"], whole_day=True)
-    },
+    read=lambda value: with_day_ends(value, "due"),
 )  # fmt: skip
 steps.add("comment", "commented", "Add a comment to deviation NUMBER.", click.argument("text"))
 steps.add(

@@ -54,6 +54,11 @@ class Loaded:
     first: ProgramSet
     changes: dict[int, ProgramSet]
 
+    @property
+    def rows(self) -> list[ActionRow]:
+        """The rows of the register as the trace makes them."""
+        return [entry.row() for entry in self.register.entries.values()]
+
 
 async def load(
     store: Store, session_id: str, *, known: Collection[ProgramSet] = (), even_erased: bool = False
@@ -307,13 +312,10 @@ class Traces:
         self._known[id(loaded.first)] = loaded.first
         return loaded
 
-    def rows_of(self, loaded: Loaded) -> list[ActionRow]:
-        return [entry.row() for entry in loaded.register.entries.values()]
-
     async def rows(self, session_id: str) -> tuple[Head, list[ActionRow]]:
         """At which head, and which."""
         loaded = await self.loaded(session_id)
-        return loaded.record.head, self.rows_of(loaded)
+        return loaded.record.head, loaded.rows
 
 
 async def rebuild_register(

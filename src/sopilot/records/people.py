@@ -15,7 +15,7 @@ from sopilot.messages.errors import mistake
 from sopilot.protocols import Clock
 from sopilot.records.journal import folded, write
 from sopilot.records.log import Entry
-from sopilot.records.selection import read_condition, read_moment, value_at
+from sopilot.records.selection import read_condition, value_at
 from sopilot.records.store import Store
 from sopilot.trace.events import MACHINE, identity_of
 from sopilot.values.json import JSON, same_name
@@ -295,20 +295,6 @@ def limit_details(values: dict[str, Any]) -> dict[str, Any]:
     for text in values["conditions"]:
         read_condition(text)
     return values
-
-
-def deputy_details(values: dict[str, Any]) -> dict[str, Any]:
-    """Between two dates, as people write them."""
-    return {
-        **values,
-        "begin": read_moment(values["begin"]),
-        "end": read_moment(values["end"], whole_day=True),
-    }
-
-
-def token_details(values: dict[str, Any]) -> dict[str, Any]:
-    until = values["expires_at"]
-    return {**values, "expires_at": None if until is None else read_moment(until, whole_day=True)}
 
 
 def people_lines(people: People) -> Iterator[str]:

@@ -333,7 +333,7 @@ class _Reader:
         ):
             return rewritten(entry)
         rows = self.digests.get(session_id, NO_ACTIONS)
-        if digest_of(self.traces.rows_of(loaded)) != rows and await self._differ(session_id):
+        if digest_of(loaded.rows) != rows and await self._differ(session_id):
             return register_differs(session_id)
         if wrong := _beside(loaded, known):
             message = f"the store says another {wrong} of session {session_id} than its trace"
@@ -364,7 +364,7 @@ class _Reader:
         for _ in range(_TRIES):
             loaded = await self.traces.loaded(session_id)
             result = (await self.store.records.digests()).get(session_id, NO_ACTIONS)
-            differ = digest_of(self.traces.rows_of(loaded)) != result
+            differ = digest_of(loaded.rows) != result
             if not differ or (await self.store.record(session_id)).head == loaded.record.head:
                 break
         return differ

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.records.actions import ActionEntry, ActionOutcome, ActionRow, entry_of, outcome_at
@@ -212,6 +212,13 @@ def read_moment(text: str, *, whole_day: bool = False) -> float:
         return seconds
     except (ValueError, OverflowError):
         raise UserMistake(f"`{text}` is no date: 2026-07-01 or 2026-07-01T12:00:00Z") from None
+
+
+def with_day_ends(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The values, with the date under each name as the end of that day in seconds."""
+    dates = {name: values[name] for name in names if values[name] is not None}
+    ends = {name: read_moment(date, whole_day=True) for name, date in dates.items()}
+    return {**values, **ends}
 
 
 _HEADER = ("WHEN", "ACTION", "OUTCOME", "PROOF", "APPROVED BY", "FINDINGS")
