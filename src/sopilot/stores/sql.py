@@ -553,28 +553,22 @@ def _marks(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
-_EXPIRED = "outcome = 'held' AND expires_at IS NOT NULL AND expires_at < ?"
+_OUTCOME_AT = "CASE WHEN outcome = 'held' AND expires_at < ? THEN 'expired' ELSE outcome END = ?"
+"""As ``outcome_at``: at that time, with that outcome."""
 
 
 def _filters(wanted: Wanted) -> tuple[str, list[object]]:
     """Return a WHERE clause, or nothing, and its values."""
-    clauses: list[tuple[str, object]] = []
-    if wanted.begin is not None:
-        clauses.append(("at >= ?", wanted.begin))
-    if wanted.end is not None:
-        clauses.append(("at < ?", wanted.end))
-    if wanted.action is not None:
-        clauses.append(("action = ?", spell(wanted.action)))
-    if wanted.outcome == "expired":
-        clauses.append((f"(outcome = 'expired' OR ({_EXPIRED}))", wanted.now))
-    elif wanted.outcome == "held":
-        clauses.append((f"(outcome = 'held' AND NOT ({_EXPIRED}))", wanted.now))
-    elif wanted.outcome is not None:
-        clauses.append(("outcome = ?", wanted.outcome))
-    if wanted.grade is not None:
-        clauses.append(("proof = ?", wanted.grade))
-    where = " AND ".join(clause for clause, _ in clauses)
-    return (f" WHERE {where}" if where else ""), [value for _, value in clauses]
+    clauses: dict[str, list[object]] = {
+        "at >= ?": [wanted.begin],
+        "at < ?": [wanted.end],
+        "action = ?": [None if wanted.action is None else spell(wanted.action)],
+        _OUTCOME_AT: [wanted.now, wanted.outcome],
+        "proof = ?": [wanted.grade],
+    }
+    chosen = {clause: values for clause, values in clauses.items() if values[-1] is not None}
+    where = f" WHERE {' AND '.join(chosen)}" if chosen else ""
+    return where, [value for values in chosen.values() for value in values]
 
 
 def _read_record(row: Row) -> SessionRecord:
