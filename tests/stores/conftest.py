@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from runtime_role import runtime_dsn
-from store_parts import OpenDurable, StoreFactory
+from store_parts import OpenDurable, Opened, StoreFactory
 
 from postgres_here import PostgresHere, postgres_here
 from sopilot.records.store import Store
@@ -46,9 +46,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if metafunc.module.__name__ in ("test_store_conformance", "test_erasure"):
             kinds.append("encrypted")
         metafunc.parametrize("open_store", kinds, indirect=True)
-
-
-Opened = Callable[[Store], Store]
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ from sopilot.values.json import JSON
 StoreFactory = Callable[[], Store]
 """Another handle on the same stored sessions; for memory, the same store."""
 
+Opened = Callable[[Store], Store]
+"""Has the store closed when the test is over."""
+
 OpenDurable = Callable[..., Store]
 """A store in a file or a server, by a name; the same kind for every name."""
 

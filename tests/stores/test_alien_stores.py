@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sqlite3
 from pathlib import Path
 
 import pytest
+from store_parts import Opened
 
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.stores.open import open_store
@@ -24,11 +24,11 @@ ALIEN = {
 }
 
 
-def made(folder: Path, *statements: str) -> Path:
+async def made(folder: Path, *statements: str) -> Path:
     path = folder / "s.db"
     store = SQLiteStore(path)
-    asyncio.run(store.migrate())
-    asyncio.run(store.close())
+    await store.migrate()
+    await store.close()
     connection = sqlite3.connect(path, isolation_level=None)
     for one in statements:
         connection.execute(one)
@@ -38,39 +38,23 @@ def made(folder: Path, *statements: str) -> Path:
 
 @pytest.mark.parametrize("statements", ALIEN.values(), ids=ALIEN.keys())
 @pytest.mark.parametrize("reading", [True, False])
-def test_what_changes_or_invents_what_is_kept_is_no_store(
-    tmp_path: Path, statements: list[str], reading: bool
+async def test_what_changes_or_invents_what_is_kept_is_no_store(
+    tmp_path: Path, statements: list[str], reading: bool, opened: Opened
 ) -> None:
-    path = made(tmp_path, *statements)
+    path = await made(tmp_path, *statements)
     before = path.read_bytes()
-
-    async def opened() -> None:
-        store = open_store(f"sqlite:{path}", reading=reading)
-        try:
-            await store.sessions()
-        finally:
-            await store.close()
-
     with pytest.raises(StoreCorrupt, match="no release of sopilot"):
-        asyncio.run(opened())
+        await opened(open_store(f"sqlite:{path}", reading=reading)).sessions()
     assert path.read_bytes() == before
 
 
-def test_a_view_of_ones_own_is_welcome(tmp_path: Path) -> None:
-    path = made(tmp_path, "CREATE VIEW report AS SELECT id FROM sessions")
-
-    async def found() -> int:
-        store = SQLiteStore(path)
-        try:
-            return len(await store.sessions())
-        finally:
-            await store.close()
-
-    assert asyncio.run(found()) == 0
+async def test_a_view_of_ones_own_is_welcome(tmp_path: Path, opened: Opened) -> None:
+    path = await made(tmp_path, "CREATE VIEW report AS SELECT id FROM sessions")
+    assert await opened(SQLiteStore(path)).sessions() == []
 
 
-def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+async def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(StoreCorrupt, match="isn't a file"):
-        asyncio.run(open_store(f"sqlite:{pipe}", reading=True).sessions())
+        await open_store(f"sqlite:{pipe}", reading=True).sessions()

@@ -95,16 +95,12 @@ def test_aliases_that_multiply_are_told_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("${SET}", "x"), ("${EMPTY:-y}", "y"), ("${NONE:-}", ""), ("a${SET}$b", "ax$b")],
-)
-def test_variables(text: str, value: str) -> None:
-    assert filled(text, "f", {"SET": "x", "EMPTY": ""}) == value
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
+    ("text", "reads"),
     [
+        ("${SET}", "x"),
+        ("${EMPTY:-y}", "y"),
+        ("${NONE:-}", ""),
+        ("a${SET}$b", "ax$b"),
         ("${EMPTY}", "unset-variable"),
         ("Bearer ${SET:?no}", "bad-variable"),
         ("${SET-y}", "bad-variable"),
@@ -112,10 +108,12 @@ def test_variables(text: str, value: str) -> None:
         ("${SET", "bad-variable"),
     ],
 )
-def test_what_looks_like_a_variable_and_is_none_is_not_sent_as_it_is(text: str, code: str) -> None:
-    with pytest.raises(UserMistake) as told:
-        filled(text, "f", {"SET": "x", "EMPTY": ""})
-    assert told.value.diagnostics[0].code == code
+def test_variables_are_filled_in_or_refused(text: str, reads: str) -> None:
+    try:
+        value = filled(text, "f", {"SET": "x", "EMPTY": ""})
+    except UserMistake as refused:
+        value = refused.diagnostics[0].code
+    assert value == reads
 
 
 def test_an_archive_that_would_fill_the_disk_is_not_unpacked(tmp_path: Path) -> None:

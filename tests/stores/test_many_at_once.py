@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Iterable, Sequence
 from pathlib import Path
 
 import psycopg
-from store_parts import LEASE, StoreFactory, events, start_of
+from store_parts import LEASE, Opened, StoreFactory, events, start_of
 
 from postgres_here import PostgresHere
 from sopilot.messages.errors import (
@@ -199,9 +199,11 @@ async def test_an_interrupted_batch_wakes_everybody() -> None:
     assert await group.write("5", 5) == 5
 
 
-def test_rows_that_change_with_every_event_stay_where_they_are(postgres: PostgresHere) -> None:
+async def test_rows_that_change_with_every_event_stay_where_they_are(
+    postgres: PostgresHere, opened: Opened
+) -> None:
     """Else a busy store would grow by a session's row with every event."""
-    store = PostgresStore(postgres.dsn, schema="rows_stay")
+    store = opened(PostgresStore(postgres.dsn, schema="rows_stay"))
 
     async def talk(name: str) -> None:
         opening = NewSession(name, {"about": name * 100}, {}, _opening(name).first)
@@ -212,11 +214,7 @@ def test_rows_that_change_with_every_event_stay_where_they_are(postgres: Postgre
             lease = await store.append(lease, batch, **LEASE)
             head = batch.head
 
-    async def run() -> None:
-        await asyncio.gather(*[talk(f"talk-{number}") for number in range(MANY)])
-        await store.close()
-
-    asyncio.run(run())
+    await asyncio.gather(*[talk(f"talk-{number}") for number in range(MANY)])
     with psycopg.connect(postgres.dsn) as db:
         row = db.execute("SELECT pg_relation_size('rows_stay.heads') / 8192").fetchone()
     assert row is not None

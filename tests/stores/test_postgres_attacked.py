@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from store_parts import LEASE, events, start_of
+from store_parts import LEASE, Opened, events, start_of
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, walk
 from postgres_here import PostgresHere
@@ -212,42 +212,37 @@ def test_a_table_that_does_not_keep_what_is_written_is_none(
         asyncio.run(conversations(dsn, ["c"], here))
 
 
-def test_a_role_may_do_what_it_was_named_for_last(postgres: PostgresHere) -> None:
-    async def case(name: str) -> None:
-        store = PostgresStore(postgres.dsn, schema=name)
-        await store.migrate()
-
-        def may() -> list[tuple[object, ...]]:
-            return run(
-                postgres.dsn,
-                "SELECT privilege_type FROM information_schema.table_privileges"
-                f" WHERE grantee = '{name}' AND table_name = 'events' ORDER BY 1",
-            )
-
-        await store.grant(keepers=[name])
-        assert may() == [("DELETE",), ("INSERT",), ("SELECT",), ("UPDATE",)]
-        await store.grant(auditors=[name])
-        assert may() == [("SELECT",)]
-        await store.grant(runtime=[name], auditors=[name])
-        assert may() == [("INSERT",), ("SELECT",), ("UPDATE",)]
-        await store.close()
-
+async def test_a_role_may_do_what_it_was_named_for_last(
+    postgres: PostgresHere, opened: Opened
+) -> None:
     name = schema()
     run(postgres.dsn, f"CREATE ROLE {name} LOGIN")
-    asyncio.run(case(name))
+    store = PostgresStore(postgres.dsn, schema=name)
+    opened(store)
+    await store.migrate()
+
+    def may() -> list[tuple[object, ...]]:
+        return run(
+            postgres.dsn,
+            "SELECT privilege_type FROM information_schema.table_privileges"
+            f" WHERE grantee = '{name}' AND table_name = 'events' ORDER BY 1",
+        )
+
+    await store.grant(keepers=[name])
+    assert may() == [("DELETE",), ("INSERT",), ("SELECT",), ("UPDATE",)]
+    await store.grant(auditors=[name])
+    assert may() == [("SELECT",)]
+    await store.grant(runtime=[name], auditors=[name])
+    assert may() == [("INSERT",), ("SELECT",), ("UPDATE",)]
 
 
-def test_whoever_owns_the_tables_keeps_its_rights(postgres: PostgresHere) -> None:
+async def test_whoever_owns_the_tables_keeps_its_rights(postgres: PostgresHere) -> None:
     name = schema()
     run(postgres.dsn, f"CREATE ROLE {name} LOGIN", f"GRANT CREATE ON DATABASE postgres TO {name}")
-
-    async def case() -> None:
-        store = PostgresStore(make_conninfo(postgres.dsn, user=name), schema=name)
-        await store.migrate()
-        await store.grant(auditors=[name])
-        await store.close()
-
-    asyncio.run(case())
+    store = PostgresStore(make_conninfo(postgres.dsn, user=name), schema=name)
+    await store.migrate()
+    await store.grant(auditors=[name])
+    await store.close()
     deletes = f"SELECT has_table_privilege('{name}', '{name}.events', 'DELETE')"
     assert run(postgres.dsn, deletes) == [(True,)]
 
