@@ -223,7 +223,7 @@ async def test_a_session_from_before_can_be_rejected_and_not_approved(office: Of
     ((session_id, _),) = await office.sessions()
     runner = product.load(office.book, store=store)
     bo = {"by": "bo", "role": "boss", "token": office.tokens["bo"]}
-    with pytest.raises(UserMistake, match="nobody knows who asked"):
+    with pytest.raises(UserMistake, match="no known requester"):
         await runner.decide(session_id, **bo)
     held = await runner.decide(session_id, "reject", **bo)
     assert held.state == "rejected"

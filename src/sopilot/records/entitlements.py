@@ -92,7 +92,7 @@ class Entitlements:
         if not rejects and not known and "identity" in self.people.demands:
             raise mistake(
                 "no-requester",
-                "nobody knows who asked for this session, so nobody can approve a call of it",
+                "this session has no known requester, so its calls can't be approved",
                 help="reject the call and start the session again, with the requester's token",
             )
         return principal

@@ -193,7 +193,7 @@ class People:
     def of_token(self, token: str, at: float) -> Principal:
         result = self.tokens.get(token_digest(token))
         if result is None:
-            raise mistake("unknown-token", "nobody has this token")
+            raise mistake("unknown-token", "this token belongs to no person of this store")
         if result.revoked or same_name(result.person) not in self.persons:
             raise mistake("revoked-token", f"the token `{result.name}` was revoked")
         if result.expires_at is not None and at >= result.expires_at:
@@ -207,7 +207,7 @@ class People:
         if result is None:
             raise mistake(
                 "unknown-subject",
-                f"`{subject}` of {issuer} is nobody here",
+                f"`{subject}` of {issuer} is no person of this store",
                 help=f"an administrator adds them: `sopilot people add NAME --openid {wanted}`",
             )
         return Principal(result.name, OPENID, wanted)
@@ -261,8 +261,8 @@ def _require_consistent(people: People, name: str, details: Mapping[str, JSON]) 
     new = people.persons.get(same_name(str(details.get("person")))) if name == ADDED else None
     for person in people.persons.values():
         if new is not None and person is not new and (shared := new.names & person.names):
-            cure = f"choose another, or say anew who {person.name} is: `sopilot people add --anew`"
-            message = f"`{min(shared)}` is a name of {person.name}: nobody is two people"
+            cure = f"choose another, or replace the names of {person.name} with `--anew`"
+            message = f"the name `{min(shared)}` already belongs to {person.name}"
             raise mistake("name-taken", message, help=cure)
     if had and not people.has_administrator():
         message = "without this administrator anybody could change the people of this store"
@@ -307,7 +307,7 @@ def people_lines(people: People) -> Iterator[str]:
         )
         for person in people.persons.values()
     ]
-    yield table(rows, ("NAME", "ALSO", "ROLES", "TOKENS")) if rows else "nobody is known here"
+    yield table(rows, ("NAME", "ALSO", "ROLES", "TOKENS")) if rows else "no people yet"
     for role, conditions in people.limits.items():
         yield f"{role} decides within {', '.join(conditions) or 'no limit'}"
     for deputy in people.deputies:
@@ -422,7 +422,9 @@ async def issue_token(
     person, name = str(details["person"]), str(details["token"])
     result = people.person(person)
     if result is None:
-        raise mistake("unknown-person", f"`{person}` is nobody here", help="`sopilot people add`")
+        raise mistake(
+            "unknown-person", f"this store has no person `{person}`", help="`sopilot people add`"
+        )
     if any(same_name(item.name) == same_name(name) for item in people.tokens.values()):
         raise mistake("token-exists", f"there is a token `{name}` already")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)

@@ -144,7 +144,7 @@ async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
     last = None if up_to is None else up_to + 1
     policy = await folded(store, JOURNAL, lambda entries: fold_policy(entries[:last]))
     if up_to is None and any(hold.what is None for hold in policy.hold_entries.values()):
-        raise StoreCorrupt("a legal hold has lost its words, and nobody lifted it")
+        raise StoreCorrupt("a legal hold has lost its words without being lifted")
     return policy
 
 
@@ -302,8 +302,8 @@ class Erasure:
 _LEFT = {
     "inside_the_chain": "was opened without privacy: its contents are part of its chain",
     "running": "is running: try again when it has ended",
-    "unfinished": "has a call that waits for people, or whose outcome nobody knows; erased, "
-    "nobody can decide or settle it: --unfinished does so",
+    "unfinished": "has a call that waits for people, or whose outcome is unknown, and couldn't be "
+    "decided any more: erase it with --unfinished",
     "noted": "names it in what people wrote there: part of its chain",
 }
 
