@@ -1,4 +1,4 @@
-"""The smallest trees simplified, and what the compiler refuses."""
+"""The smallest trees simplified, missing values, and handbooks that the compiler refuses."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import pytest
 
+from sopilot.compiler.functions import left_out, verifier_arguments
 from sopilot.compiler.pipeline import compile_handbook, compile_procedure
 from sopilot.compiler.simplify import simplify
 from sopilot.handbook.model import (
     Action,
     ActionCall,
+    Computed,
     Handbook,
     Input,
     Predicate,
@@ -20,13 +22,16 @@ from sopilot.handbook.requirements import (
     NOTHING,
     All,
     AnyOf,
+    Constant,
     First,
     InOrder,
     Leaf,
+    Name,
     Tree,
 )
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
+from sopilot.program.model import Literal
 
 A, B, C = Leaf("a"), Leaf("b"), Leaf("c")
 
@@ -74,6 +79,34 @@ PLAIN = Handbook(
     predicates={"a": Predicate("a", recipes=((ActionCall("look"),),))},
     procedures={"goal": Procedure("goal", "goal", A)},
 )
+
+
+def test_names_that_a_call_may_leave_out() -> None:
+    loose = [Input(name, required=False) for name in ("note", "size", "more")]
+    procedure = Procedure(
+        "goal",
+        "goal",
+        arguments=(("note", Name("memo")),),
+        inputs=(Input("size"),),
+        computed=(Computed("more", "1"),),
+    )
+    assert left_out(procedure, Action("goal", (Input("user"), *loose))) == {"memo": "note"}
+
+
+@pytest.mark.parametrize(
+    ("item", "passed"),
+    [
+        (Input("x", required=False), False),
+        (Input("x", "null", required=False), True),
+        (Input("x", required=True), True),
+        (Input("x", required=False, schema={"type": ["string", "null"]}), True),
+        (Input("x", required=False, schema={"type": ["string", "integer"]}), False),
+    ],
+)
+def test_null_is_passed_only_to_inputs_that_take_it(item: Input, passed: bool) -> None:
+    call = ActionCall("look", (("x", Constant(None)),))
+    arguments = verifier_arguments(call, Action("look", (item,)), Predicate("a"))
+    assert arguments == ((("x", Literal(None)),) if passed else ())
 
 
 def test_a_procedure_alone_is_what_it_is_among_all() -> None:

@@ -15,6 +15,10 @@ COSTLY = {
     "a value again and again": ("a.map(x, b) == [1]", {"a": MANY, "b": LONG}),
     "doubled lists": ("[1]" + ".map(a, [a, a])" * 28 + " == [[1]]", {}),
     "doubled texts": ("['x']" + ".map(a, a + a)" * 28 + " == ['x']", {}),
+    "a large map again and again": (
+        "a.all(x, m.k0 == 1)",
+        {"a": MANY[:500], "m": {f"k{at}": 1 for at in range(5000)}},
+    ),
     "loops in loops": ("a.all(x, b.all(y, b == a || x + y >= 0))", {"a": MANY, "b": LONG}),
 }
 

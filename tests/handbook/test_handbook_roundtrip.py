@@ -54,6 +54,8 @@ def test_hash_does_not_see_key_order(handbook: Handbook) -> None:
         ("largest_debt: 500", "largest_debt: 501"),
         ("largest_debt: 500", "largest_debt: 500.0"),  # sentences show the difference
         ("is at least {amount}", "is not below {amount}"),
+        ("- small(amount)", "- small(3)"),
+        ("not: frozen", "all: [frozen(username)]  #"),
     ],
 )
 def test_hash_sees_content(old: str, new: str) -> None:
