@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audit_desk import PROGRAMS, Desk, codes
+from audit_desk import PROGRAMS, Desk, codes, compiled
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Unjudgeable
@@ -124,6 +124,36 @@ def test_a_withheld_argument_object_is_not_judged() -> None:
     hidden = [redact(e, limit=2)[0] for e in desk.events]
     report = audit_trace(PROGRAMS, hidden, ended=False)
     assert (codes(report), report.clean) == ([], None)
+
+
+def test_the_same_asked_since_with_an_unknown_argument_supersedes_the_answer() -> None:
+    desk = Desk().log_in().check_funds()
+    desk.tool("read_balance", {"user": "ann", "as_of": "today"}, {"balance": 1})
+    report = desk.approve().pay().report(ended=False)
+    assert "evidence-superseded" in codes(report)
+    other = Desk().log_in().check_funds()
+    other.tool("read_balance", {"user": "bob", "as_of": "today"}, {"balance": 1})
+    assert "evidence-superseded" not in codes(other.approve().pay().report(ended=False))
+
+
+SHUT = """
+handbook: door
+actions:
+  enter: {input: {user: string}}
+  ban: {input: {user: string}}
+predicates:
+  banned(user): {says: B., established_by: ban(user)}
+procedures:
+  enter: {requires: {not: banned(user)}}
+"""
+
+
+def test_a_gate_that_must_be_shut_is_compared_with_the_guard_once() -> None:
+    desk = Desk(compiled(SHUT)).do(Start("enter", {"user": "ann"}), Call(), Return(False))
+    assert desk.report(ended=False).clean
+    returned = desk.events[-1]
+    desk.events[-1] = returned._replace(payload={**returned.payload, "grade": "perfect"})
+    assert codes(desk.report(ended=False)) == ["guard-disagrees"]
 
 
 # --- *true* that rests on nothing ---------------------------------------------------------
