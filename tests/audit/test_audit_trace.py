@@ -136,6 +136,23 @@ def test_the_same_asked_since_with_an_unknown_argument_supersedes_the_answer() -
     assert "evidence-superseded" not in codes(other.approve().pay().report(ended=False))
 
 
+@pytest.mark.parametrize("reconnected", [False, True])
+def test_an_approval_does_not_outlive_the_connection_that_it_was_given_on(
+    reconnected: bool,
+) -> None:
+    desk = Desk().log_in().check_funds()
+    desk.tool("read_balance", {"user": "ann"}, {"error": "timeout"}, ok=False)
+    call, arguments = f"c{desk.calls + 1}", {"user": "ann", "amount": 5}
+    held = {"call_id": call, "action": "pay", "arguments": arguments, "awaits": "approval"}
+    desk.do(Note("held_call", {**held, "why": "the balance is unknown"}), actor="runtime")
+    if reconnected:
+        changed = {"upstream": "bank", "connection": "2", "actions": ["read_balance"]}
+        desk.do(Note("connected", changed), actor="runtime")
+    report = desk.approve().pay().report(ended=False)
+    assert ("evidence-superseded" in codes(report)) is reconnected
+    assert bool(report.overrides) is not reconnected
+
+
 SHUT = """
 handbook: door
 actions:

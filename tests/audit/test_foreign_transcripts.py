@@ -327,3 +327,43 @@ def test_a_goal_that_needs_nothing_has_no_ground_to_be_refused() -> None:
     nothing = read_messages(dialog())
     report = audit_transcript(book, nothing, goal="pay", judge=judge)
     assert codes(report) == ["refusal-without-cause"]
+
+
+# --- one value of two, and the negated side ---------------------------------------------
+
+ROOM = """
+handbook: rooms
+actions:
+  login: {input: {user: string}}
+  look: {input: {user: string}}
+  open_room: {input: {room: string}}
+predicates:
+  known(user): {says: K., established_by: login(user)}
+  frozen(user): {says: F., verify: look(user), verdict: result.frozen}
+procedures:
+  open_room:
+    inputs: {user: string}
+    requires: [known(user), {not: frozen(user)}]
+"""
+OPEN_ROOM = ("open_room", {"room": "r"}, {"done": True})
+
+
+def entered(*steps: tuple[str, Any, Any]) -> list[str]:
+    transcript = read_messages(dialog(*steps, OPEN_ROOM))
+    book = load_handbook(ROOM)
+    return codes(audit_transcript(book, transcript, goal="open_room", judge=judge))
+
+
+def test_a_value_is_taken_from_a_gate_that_was_opened_for_it_alone() -> None:
+    ann, bob = (("login", {"user": name}, {"ok": True}) for name in ("ann", "bob"))
+    looked = ("look", {"user": "bob"}, {"frozen": False})
+    assert entered(ann, looked) == ["premature-goal", "skipped-check"]
+    assert entered(ann, bob, looked) == []
+
+
+def test_an_answer_that_decides_nothing_is_not_blamed_for_the_negated_side() -> None:
+    ann = ("login", {"user": "ann"}, {"ok": True})
+    assert entered(ann, ("look", {"user": "ann"}, "prose")) == []
+    assert entered(ann, ("look", {"user": "ann"}, {"frozen": True})) == [
+        "executed-against-condition"
+    ]
