@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audit_desk import PROGRAMS, Desk, codes, compiled
+from audit_desk import HANDBOOK, PROGRAMS, Desk, codes, compiled
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Unjudgeable
@@ -151,6 +151,17 @@ def test_an_approval_does_not_outlive_the_connection_that_it_was_given_on(
     report = desk.approve().pay().report(ended=False)
     assert ("evidence-superseded" in codes(report)) is reconnected
     assert bool(report.overrides) is not reconnected
+
+
+@pytest.mark.parametrize(("action", "severity"), [("login", "error"), ("read_balance", "note")])
+def test_a_stray_call_is_harmless_only_if_it_reads_and_opens_nothing(
+    action: str, severity: str
+) -> None:
+    quiet = HANDBOOK.replace("login: {", "login: {changes: [], ")
+    quiet = quiet.replace("read_balance: {", "read_balance: {changes: [], ")
+    given = {"user": "bob", **({"password": "y"} if action == "login" else {})}
+    report = Desk(compiled(quiet)).log_in().tool(action, given, True).report(ended=False)
+    assert [(one.code, one.severity) for one in report.findings] == [("unlicensed-call", severity)]
 
 
 SHUT = """
