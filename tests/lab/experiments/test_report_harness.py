@@ -134,6 +134,8 @@ def test_headlines_are_clustered_by_goal_with_kinds_apart(tmp_path: Path) -> Non
     assert lines["all"]["task p"] == f"{mcnemar(12, 0):.4f}".lstrip("0")
     assert lines["all"]["difference"] == "+50.0"
     assert " to " in lines["all"]["95 % by goals"]
+    nets = [(row["goal"], row["first alone"], row["net"]) for row in rows(found, "goal-nets")]
+    assert nets == [(f"{place}/goal_{n}", "3", "+3") for place in ("bank", "dmv") for n in (0, 1)]
 
 
 def test_missing_tasks_are_named_counted_and_bounded(tmp_path: Path) -> None:
@@ -164,6 +166,8 @@ def test_a_planned_part_of_a_domain_has_no_rate_over_all_its_tasks(tmp_path: Pat
     table = full_denominators(runs, scoring, everything_stays)
     assert table.rows[0][5].startswith("– [")
     assert "m (official tools), flat: 4 of 12 tasks were asked" in table.missing
+    whole = full_denominators(runs, {"bank": {"goal_0": [True] * 4}}, everything_stays)
+    assert whole.rows[0][5] == "100.0"
 
 
 def test_repetitions_pair_by_number_and_pool(tmp_path: Path) -> None:
@@ -225,7 +229,8 @@ def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
     found = document(*runs, mechanism=read_mechanism([probe, lens]))
     panels = {row["panel"]: row["value"] for row in rows(found, "mechanism")}
     assert panels == {"probe": "0.91", "ΔR2": "+0.00", "parity": "0.15"}
-    assert next(row["95 %"] for row in rows(found, "mechanism")) == "0.80 to 0.97"
+    assert rows(found, "mechanism")[0]["95 %"] == "0.80 to 0.97"
+    assert rows(found, "mechanism")[-1]["95 %"] == "", "parity has no interval"
     picture = found.plots[-1].as_file()
     assert all(f"({panel})" in picture for panel in "abc")
     (tmp_path / "other.json").write_text('{"model": "x"}')

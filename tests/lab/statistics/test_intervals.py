@@ -95,7 +95,10 @@ def nets(goals: int, size: int) -> list[tuple[str, tuple[int, int]]]:
 
 def test_a_clustered_interval_is_seeded_and_wider_where_goals_agree() -> None:
     found = bounds(clustered_interval(nets(12, 6), ratio))
-    assert found == clustered_interval(reversed(nets(12, 6)), ratio)
+    uneven = [(f"g{goal}", (goal**3, 1 + goal % 4)) for goal in range(9)]
+    assert clustered_interval(uneven, ratio, draws=50) == clustered_interval(
+        reversed(uneven), ratio, draws=50
+    )
     few = {clustered_interval(nets(12, 6), ratio, draws=20, seed=seed) for seed in range(9)}
     assert len(few) > 1
     independent = bounds(paired_difference(48, 24, 72))
@@ -128,5 +131,5 @@ def test_both_percentiles_of_the_resampled_means_are_taken() -> None:
     # The mean of 100 values, half 0 and half 1, has a standard error of 0.05.
     rows = [(str(place), (place % 2, 1)) for place in range(100)]
     found = bounds(clustered_interval(rows, ratio, draws=4_000, seed=3))
-    assert found.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.015)
-    assert found.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.015)
+    assert found.low == pytest.approx(0.5 - 1.96 * 0.05, abs=0.01)
+    assert found.high == pytest.approx(0.5 + 1.96 * 0.05, abs=0.01)
