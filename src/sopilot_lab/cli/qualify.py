@@ -125,9 +125,8 @@ def command(
             rehearsed_check(model, value, only_arms or ARMS_CHECKED, cases, probe, scope)
         )
         if not as_json or only_estimate:
-            rehearsed = (prepared.rehearsal, prepared.arms, allowance, prepared.planned)
-            estimate = estimate_document(*rehearsed)
-            give(as_json, estimate, estimate_lines(estimate, *rehearsed))
+            estimate = estimate_document(prepared, allowance)
+            give(as_json, estimate, estimate_lines(estimate, prepared, allowance))
         if only_estimate:
             return
         if not prepared.cases:

@@ -128,18 +128,17 @@ def _plain(value: Any) -> JSON:
     return None if isinstance(value, Undefined) else value
 
 
-def estimate_document(
-    rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
-) -> Fields:
+def estimate_document(prepared: PreparedCheck, allowance: Allowance) -> Fields:
     """The least that a check will take, before anything is spent."""
+    rehearsal = prepared.rehearsal
     total = rehearsal.total
     return {
-        "cases": cases,
-        "arms": {arm: rehearsal.of_arm(arm).requests for arm in arms},
+        "cases": prepared.planned,
+        "arms": {arm: rehearsal.of_arm(arm).requests for arm in prepared.arms},
         **asdict(total),
         "money": _money(allowance.prices.cost(total), allowance),
         "unreachable": list(rehearsal.unreachable),
-        "can_show": foresight(cases),
+        "can_show": foresight(prepared.planned),
     }
 
 
@@ -156,26 +155,24 @@ def recorded_lines(prepared: PreparedCheck) -> Iterator[str]:
 
 
 def estimate_lines(
-    document: Fields, rehearsal: Rehearsal, arms: Sequence[str], allowance: Allowance, cases: int
+    document: Fields, prepared: PreparedCheck, allowance: Allowance
 ) -> Iterator[str]:
-    """Before anything is spent. The reference executor makes no detours: a lower estimate."""
-    total = rehearsal.total
-    yield Heading(f"{cases} cases under {len(arms)} arms")
+    """A lower estimate, because the reference executor makes no detours."""
+    yield Heading(f"{document['cases']} cases under {len(document['arms'])} arms")
     rows = [
-        (arm, result.requests, result.prompt_tokens)
-        for arm in arms
-        for result in (rehearsal.of_arm(arm),)
+        (arm, requests, prepared.rehearsal.of_arm(arm).prompt_tokens)
+        for arm, requests in document["arms"].items()
     ]
     yield table(rows, ("arm", "requests", "prompt tokens"))
     priced = "" if document["money"] is None else f", {document['money']:.2f} in money"
     yield (
-        f"at least {total.requests} requests, about {total.prompt_tokens} prompt and "
-        f"{total.completion_tokens} reply tokens{priced}"
+        f"at least {document['requests']} requests, about {document['prompt_tokens']} prompt and "
+        f"{document['completion_tokens']} reply tokens{priced}"
     )
     limit = f", {allowance.money:g} in money" if allowance.money is not None else ""
     yield f"allowed: {allowance.calls} requests, {allowance.minutes:g} minutes{limit}"
-    if rehearsal.unreachable:
-        yield f"left out, the reference executor fails them: {', '.join(rehearsal.unreachable)}"
+    if document["unreachable"]:
+        yield f"left out, the reference executor fails them: {', '.join(document['unreachable'])}"
     yield "what this can show, known beforehand:"
     for line in document["can_show"]["says"]:
         yield f"  {line}"
