@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import pytest
+
 from sopilot.handbook.expressions import judge as judge_verdict
 from sopilot.handbook.model import ActionCall, Recipe
 from sopilot.handbook.requirements import (
@@ -23,9 +25,16 @@ from sopilot.handbook.requirements import (
     leaves,
 )
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.example import Example
+from sopilot.tasks.examples.example import Example, bundled_names, load_example
 from sopilot.tasks.examples.ground_truth import resolve
 from sopilot.tasks.examples.task import ExampleTask
+
+EXAMPLES = [load_example(name) for name in bundled_names()]
+PAIRS = [(example, task) for example in EXAMPLES for task in example.tasks]
+every_desk = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
+every_task = pytest.mark.parametrize(
+    ("example", "task"), [pytest.param(example, task, id=task.id) for example, task in PAIRS]
+)
 
 
 class Clerk:

@@ -6,19 +6,17 @@ import dataclasses
 from typing import Any
 
 import pytest
-from clerk import Clerk
+from clerk import PAIRS, Clerk, every_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.agent.result import Ending
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.example import Example, bundled_names, load_example
+from sopilot.tasks.examples.example import Example, load_example
 from sopilot.tasks.examples.ground_truth import Judgement
 from sopilot.tasks.examples.simulator import SimulatedCall, Simulator
 from sopilot.tasks.examples.task import ExampleTask
 
-EXAMPLES = [load_example(name) for name in bundled_names()]
-PAIRS = [(example, task) for example in EXAMPLES for task in example.tasks]
 BANK = load_example("bank")
 
 
@@ -52,7 +50,7 @@ def test_the_goal_without_any_check_fails(example: Example, task: ExampleTask) -
         assert f"`{task.goal}` ran although `{task.cause}` fails" in judgement.reasons
 
 
-@pytest.mark.parametrize(("example", "task"), [pytest.param(d, t, id=t.id) for d, t in PAIRS])
+@every_task
 def test_doing_nothing_passes_only_where_nothing_could_be_called(
     example: Example, task: ExampleTask
 ) -> None:

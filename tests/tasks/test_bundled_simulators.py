@@ -8,16 +8,14 @@ from typing import Any
 
 import jsonschema
 import pytest
+from clerk import EXAMPLES, every_desk
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.handbook.requirements import leaves
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.example import Example, bundled_names, load_example
+from sopilot.tasks.examples.example import Example, load_example
 from sopilot.tasks.examples.simulator import Simulator
-
-EXAMPLES = [load_example(name) for name in bundled_names()]
-every_desk = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
 
 
 def simulator(name: str) -> Simulator:

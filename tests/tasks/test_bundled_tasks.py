@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from clerk import Clerk
+from clerk import Clerk, every_desk, every_task
 
 from sopilot.agent.result import Ending
 from sopilot.handbook.requirements import meaning
 from sopilot.messages.errors import UserMistake
-from sopilot.tasks.examples.example import Example, bundled_names, load_example
+from sopilot.tasks.examples.example import Example, load_example
 from sopilot.tasks.examples.task import ExampleTask
-
-EXAMPLES = [load_example(name) for name in bundled_names()]
-every_desk = pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.name)
-every_task = pytest.mark.parametrize(
-    ("example", "task"),
-    [pytest.param(example, task, id=task.id) for example in EXAMPLES for task in example.tasks],
-)
 
 
 def test_an_unknown_name_is_a_typed_mistake_with_a_suggestion() -> None:

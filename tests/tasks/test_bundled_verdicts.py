@@ -5,18 +5,14 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-import pytest
-from clerk import Clerk
+from clerk import EXAMPLES, PAIRS, Clerk, every_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.handbook.requirements import leaves
-from sopilot.tasks.examples.example import Example, bundled_names, load_example
+from sopilot.tasks.examples.example import Example
 from sopilot.tasks.examples.ground_truth import resolve
 from sopilot.tasks.examples.task import ExampleTask
-
-EXAMPLES = [load_example(name) for name in bundled_names()]
-PAIRS = [(example, task) for example in EXAMPLES for task in example.tasks]
 
 
 def with_open_gates(example: Example, task: ExampleTask) -> ExampleTask:
@@ -39,9 +35,7 @@ def disagreements(example: Example, task: ExampleTask, *, last_recipe: bool) -> 
     return wrong
 
 
-@pytest.mark.parametrize(
-    ("example", "task"), [pytest.param(example, task, id=task.id) for example, task in PAIRS]
-)
+@every_task
 def test_every_leaf_of_every_task(example: Example, task: ExampleTask) -> None:
     assert disagreements(example, task, last_recipe=False) == []
     assert disagreements(example, task, last_recipe=True) == []
