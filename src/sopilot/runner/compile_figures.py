@@ -27,24 +27,18 @@ def summarise(units: list[Unit], artifacts: list[str], seconds: float) -> dict[s
     """The compile's figures. Every unit that got here passed the verifier."""
     functions = [len(unit.program.functions) for unit in units]
     lengths = [len(text) for text in artifacts]
-    missing = sorted(
-        {f"{unit.group}/{name}" for unit in units for name in unit.compiled.missing_recipes}
-    )
+    missing = {f"{unit.group}/{name}" for unit in units for name in unit.compiled.missing_recipes}
     frames: dict[str, list[int]] = {}
+    rules: set[tuple[str, str]] = set()
     for unit in units:
         for function in unit.program.functions.values():
             frames.setdefault(unit.group, []).append(len(render_function(function, unit.program)))
+            if function.predicate is not None:
+                rules.add((unit.group, function.predicate))
     return {
         "programs": len(units),
         "goals": len({(unit.group, unit.procedure.name) for unit in units}),
-        "rules": len(
-            {
-                (unit.group, function.predicate)
-                for unit in units
-                for function in unit.program.functions.values()
-                if function.predicate is not None
-            }
-        ),
+        "rules": len(rules),
         "functions": {"median": _median(functions), "max": max(functions, default=0)},
         "chars": {
             "median": _median(lengths),
@@ -56,7 +50,7 @@ def summarise(units: list[Unit], artifacts: list[str], seconds: float) -> dict[s
             for group, sizes in frames.items()
         },
         "missing_recipes": len(missing),
-        "missing": missing,
+        "missing": sorted(missing),
         "accepted": len(units),
         "seconds": round(seconds, 3),
     }
@@ -86,14 +80,13 @@ def figure_rows(summary: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def write_programs(folder: Path, units: list[Unit], artifacts: list[str]) -> list[str]:
-    names = [f"{_program_name(unit)}.yaml" for unit in units]
-    for name, text in zip(names, artifacts, strict=True):
-        write_whole(folder / name, text)
+    """Write a file per program: ``bank-get_loan-3.yaml`` for a SOPBench task, else the name of the
+    procedure."""
+    names = []
+    for unit, text in zip(units, artifacts, strict=True):
+        name = unit.procedure.name
+        if unit.label.startswith("sopbench:"):
+            name = unit.label.removeprefix("sopbench:").replace("/", "-").replace("#", "-")
+        names.append(f"{name}.yaml")
+        write_whole(folder / names[-1], text)
     return names
-
-
-def _program_name(unit: Unit) -> str:
-    """``bank-get_loan-3`` for a SOPBench task, the procedure's name for a handbook."""
-    if unit.label.startswith("sopbench:"):
-        return unit.label.removeprefix("sopbench:").replace("/", "-").replace("#", "-")
-    return unit.procedure.name

@@ -8,7 +8,7 @@ from typing import Any
 
 from sopilot.compiler.recipes import judged_by_model, shared_state, unprovable
 from sopilot.files.text import is_program_file, load_program
-from sopilot.handbook.model import ActionCall, Handbook, Procedure, Recipe
+from sopilot.handbook.model import Handbook, Procedure, Recipe
 from sopilot.handbook.requirements import (
     OPERATORS,
     Leaf,
@@ -29,14 +29,14 @@ from sopilot.views.sentences import condition_of
 
 
 def explain(unit: Unit) -> dict[str, Any]:
-    why = unit.explanation
+    why, predicates = unit.explanation, unit.handbook.predicates
     return {
         "guards": [
             {
                 "gate": show_leaf(guard.leaf),
                 "hoisted": guard.hoisted,
                 "because": f"`{guard.action}` requires it, and {show_leaf(guard.needed_by)} "
-                f"{'is opened' if _is_gate(unit, guard.needed_by) else 'is verified'} "
+                f"is {'opened' if predicates[guard.needed_by.predicate].is_gate else 'verified'} "
                 f"by `{guard.action}`",
             }
             for guard in why.guards
@@ -44,9 +44,9 @@ def explain(unit: Unit) -> dict[str, Any]:
         "recipes": [
             {
                 "predicate": name,
-                "chosen": show_recipe(ranked.chosen),
+                "chosen": _show_recipe(ranked.chosen),
                 "because": ranked.because or "no verifier is offered",
-                "fallbacks": [show_recipe(recipe) for recipe in ranked.fallbacks],
+                "fallbacks": [_show_recipe(recipe) for recipe in ranked.fallbacks],
                 "notes": list(ranked.notes),
             }
             for name, ranked in why.recipes.items()
@@ -69,7 +69,9 @@ def _notes(unit: Unit) -> Iterator[str]:
     why, entry = unit.explanation, unit.program.entry
     functions = unit.program.functions.values()
     for function in functions:
-        yield from (f"{function.name}: {_note(note)}" for note in function.notes)
+        for note in function.notes:
+            words = "asked for and judged in the words of the template "
+            yield f"{function.name}: {note.replace('template: ', words, 1)}"
     for function in functions:
         yield from _policy(function)
     for action, leaf in why.unchecked:
@@ -138,10 +140,6 @@ def _policy(function: Function) -> list[str]:
     return lines
 
 
-def _is_gate(unit: Unit, leaf: Leaf) -> bool:
-    return unit.handbook.predicates[leaf.predicate].is_gate
-
-
 def show_leaf(leaf: Leaf) -> str:
     arguments = ", ".join(
         term.name if isinstance(term, Name) else repr(term.value) for _, term in leaf.arguments
@@ -157,17 +155,12 @@ def _show_tree(tree: Tree) -> str:
     return f"{OPERATORS[type(tree)]}[{', '.join(map(_show_tree, tree.children))}]"
 
 
-def show_recipe(recipe: Recipe) -> str:
-    return " + ".join(map(_show_call, recipe)) or "nothing"
-
-
-def _show_call(call: ActionCall) -> str:
-    each = f" for each {call.element} of {call.each}" if call.each is not None else ""
-    return f"{call.action}{each}"
-
-
-def _note(note: str) -> str:
-    return note.replace("template: ", "asked for and judged in the words of the template ", 1)
+def _show_recipe(recipe: Recipe) -> str:
+    calls = (
+        f"{call.action} for each {call.element} of {call.each}" if call.each else call.action
+        for call in recipe
+    )
+    return " + ".join(calls) or "nothing"
 
 
 def explanation_lines(why: dict[str, Any]) -> Iterator[str]:
