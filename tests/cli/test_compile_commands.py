@@ -39,6 +39,8 @@ def test_compile_prints_counts_and_writes_programs(handbook: Path, tmp_path: Pat
     assert figures["programs"] == figures["goals"] == figures["rules"] == 1
     assert figures["functions"] == {"median": 2.0, "max": 2}
     assert figures["missing_recipes"] == 0
+    bank = json.loads(run("compile", "bank", "--json").stdout)
+    assert bank["rules"] > bank["goals"] > 1
     assert run("compile", str(handbook), "-o", str(tmp_path / "out")).exit_code == 0
     assert "check_known" in (tmp_path / "out" / "close.yaml").read_text(encoding="utf-8")
     assert run("check", str(tmp_path / "out")).exit_code == 0
