@@ -112,39 +112,6 @@ async def test_decisions_that_do_not_count_are_refused(
     assert len(session.events) == events
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        "Ann Smith",
-        "ANN  Smith",
-        " ann smith",
-        "Ann\u00a0Smith",
-        "\uff21nn Smith",
-        "Ann\u200b Smith",
-    ],
-)
-async def test_a_person_in_two_spellings_is_the_same_person(other: str) -> None:
-    session = await waiting_wire()
-    await session.decide("approve", "w", by="Ann Smith", role="supervisor")
-    held = await session.decide("approve", "w", by=other, role="auditor")
-    assert (held.approvals, held.state) == (1, HeldState.WAITING)
-    with pytest.raises(UserMistake, match="has approved as supervisor already"):
-        await session.decide("approve", "w", by=other, role="supervisor")
-    assert moved(session) == []
-
-
-@pytest.mark.parametrize(
-    "party", ["una", "UNA", "gpt-x", "GPT-X", "assistant", "Model", "user", "Sue"]
-)
-@pytest.mark.parametrize("decision", ["approve", "reject"])
-async def test_neither_the_model_nor_a_party_to_the_call_decides(party: str, decision: str) -> None:
-    session = await waiting_wire(model="gpt-x", requester="sue")
-    with pytest.raises(UserMistake, match="must decide"):
-        await session.decide(decision, "w", by=party, role="supervisor")
-    assert session.ledger.held["w"].rulings == ()
-    assert session.ledger.held["w"].state is HeldState.WAITING
-
-
 ROLES = ("r0", "r1", "r2")
 RULINGS = st.lists(
     st.tuples(st.sampled_from("abcd"), st.sampled_from(ROLES)).map(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import LeaseHeld, UserMistake
-from sopilot.records.entitlements import REFUSED, Vote, load_entitlements
+from sopilot.records.entitlements import REFUSED, Vote
 from sopilot.records.people import Principal, principal_from_json
 from sopilot.records.store import Store
 from sopilot.session.admission import expire_due
@@ -74,10 +74,7 @@ async def decide(
             raise unknown_call(call_id, session.ledger.held)
         await expire_due(session)
         held = session.ledger.held[call_id]
-        rules = await load_entitlements(
-            session._store, session.metadata, session.configuration, session.ledger,
-            session.programs,
-        )  # fmt: skip
+        rules = await session.entitlements()
         vote = Vote(decision, rules.people.name_of(by, who), role, arguments, who)
         try:
             principal = rules.require(vote, held, session.clock.now())

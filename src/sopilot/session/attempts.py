@@ -63,30 +63,16 @@ class _Candidate(NamedTuple):
     proven: bool = False
 
 
-async def call_guarded(
-    session: Session, guarded: Guarded, arguments: Mapping[str, JSON], call_id: str
-) -> CallAnswer:
-    """Carry the call out if it is proven; else say what it needs, or why it is refused."""
-    answer = await _attempt(session, guarded, arguments, call_id, rehearsed=False)
-    assert answer is not None
-    return answer
-
-
-async def rehearse(
-    session: Session, guarded: Guarded, arguments: Mapping[str, JSON]
-) -> CallAnswer | None:
-    """Decide as ``call_guarded`` does, without the call; ``None`` if it would be carried out."""
-    return await _attempt(session, guarded, arguments, "", rehearsed=True)
-
-
-async def _attempt(
+async def attempt(
     session: Session,
     guarded: Guarded,
     arguments: Mapping[str, JSON],
     call_id: str,
     *,
-    rehearsed: bool,
+    rehearsed: bool = False,
 ) -> CallAnswer | None:
+    """Carry the call out if it is proven; else say what it needs, or why it is refused. A
+    ``rehearsed`` one isn't carried out: ``None`` if it would be."""
     action = guarded.action
     sent = whole_values(session.configuration, without_references(plain_mapping(arguments)))
     since = session.configuration.next_seq

@@ -24,7 +24,6 @@ from sopilot.messages.errors import (
     mistake,
 )
 from sopilot.protocols import ConnectedTools, ToolResult, UpstreamConnection
-from sopilot.records.entitlements import load_entitlements
 from sopilot.records.people import Principal
 from sopilot.session.questions import UserAbsent, ask
 from sopilot.trace.events import (
@@ -186,13 +185,7 @@ async def resolve_outcome(
             await note_unknown(session, call_id, pending.action, _INTERRUPTED)
         if pending is None or call_id not in unknown:
             raise unknown_call(call_id, unknown)
-        rules = await load_entitlements(
-            session._store,
-            session.metadata,
-            session.configuration,
-            session.ledger,
-            session.programs,
-        )
+        rules = await session.entitlements()
         by = rules.people.name_of(by, who)
         rules.require_witness(pending, by, who)
         replies = {

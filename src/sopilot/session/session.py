@@ -29,6 +29,7 @@ from sopilot.messages.errors import InternalBug
 from sopilot.program.model import Program
 from sopilot.protocols import Clock, ToolResult, Tools, moment_of
 from sopilot.records.actions import FOLDED, ActionEntry, ActionRow, Register
+from sopilot.records.entitlements import Entitlements, load_entitlements
 from sopilot.records.loading import Loaded, load, summarise
 from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
 from sopilot.session import admission, attempts, calls
@@ -291,7 +292,9 @@ class Session(Leased):
         wanted_id = str(plain(call_id))
         guarded = self.programs.guarded.get(name)
         if guarded is not None and self.settings.guard:
-            return await attempts.call_guarded(self, guarded, arguments, wanted_id)
+            answer = await attempts.attempt(self, guarded, arguments, wanted_id)
+            assert answer is not None
+            return answer
         sent = without_references(plain_mapping(arguments))
         wanted = whole_values(self.configuration, sent)
         async with self.writing(name) as connection:
@@ -308,7 +311,9 @@ class Session(Leased):
     async def rehearse(self, name: str, arguments: Mapping[str, JSON]) -> CallAnswer | None:
         """Why a guarded call isn't made now; ``None`` if it would be. It isn't made."""
         guarded = self.programs.guarded.get(name) if self.settings.guard else None
-        return None if guarded is None else await attempts.rehearse(self, guarded, arguments)
+        if guarded is None:
+            return None
+        return await attempts.attempt(self, guarded, arguments, "", rehearsed=True)
 
     async def run_held(self, call_id: str) -> CallAnswer:
         """Make a held call if it has its approvals."""
@@ -335,6 +340,12 @@ class Session(Leased):
     resolve_outcome = calls.resolve_outcome
     decide = approval_votes.decide
     wait_for_decision = approval_votes.wait_for_decision
+
+    async def entitlements(self) -> Entitlements:
+        """Who may decide in this session."""
+        return await load_entitlements(
+            self._store, self.metadata, self.configuration, self.ledger, self.programs
+        )
 
     async def take_up(self) -> None:
         """After an interruption: what the machine owed, and which outcomes nobody knows."""
