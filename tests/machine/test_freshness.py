@@ -106,6 +106,16 @@ def test_an_answer_serves_one_call(
     assert ("serves one call" in found) is (used and not other)
 
 
+def test_a_call_that_broke_off_may_change_an_answer_for_good() -> None:
+    run = Run(PROGRAMS)
+    run.ok(DomainCall("p", "pay", {}))
+    run.ok(DomainResult("p", False, None, unknown=True))
+    run.tool("read_money")  # again, after it
+    newest = run.configuration.answers["read_money"][key_of({})]
+    found = stale_since(GUARDED, run.configuration, "read_money", newest)
+    assert found == "`pay` broke off, and may change it at any time"
+
+
 # --- what is remembered of a call -----------------------------------------------------
 
 
