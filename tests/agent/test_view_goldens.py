@@ -17,14 +17,13 @@ from hypothesis import strategies as st
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import Message, ModelReply, ModelRequest
+from sopilot.protocols import ModelReply, ModelRequest
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.judge import example_judge
 from sopilot.trace.events import DomainCall, DomainResult
 from sopilot.views.baselines import best, bm25
 from sopilot.views.catalogue import VIEWS
-from sopilot.views.frame import frame_bound
-from sopilot.views.view import View, no_frame_message
+from sopilot.views.view import no_frame_message
 
 GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE, TASK = "bank", "dispute-electronics"
@@ -100,17 +99,6 @@ def test_stable_text_first_and_slot_last(view: str) -> None:
     assert len(slots) > (2 if view == "fused" else 5)
 
 
-def test_paged_prompts_hold_one_frame_only() -> None:
-    bound = max(frame_bound(program) for program in briefing_of(EXAMPLE).programs.values())
-    for request in prompts("pg")[1:]:
-        slot = request.messages[-1].content
-        if not slot.startswith("No process"):
-            assert len(slot) <= bound
-    flat = briefing_of(EXAMPLE).rendering("flat")
-    assert flat in prompts("flat")[0].messages[0].content
-    assert flat not in prompts("pg")[0].messages[0].content
-
-
 def test_chunk_stays_within_its_budget() -> None:
     briefing = briefing_of(EXAMPLE)
     for request in prompts("chunk"):
@@ -139,26 +127,6 @@ def test_checklist_ticks_after_the_call() -> None:
     assert ticks() == ticks(("anna", False)) == 0
     assert 0 < ticks(anna) < ticks(anna, ("ben", True))
     assert ticks(anna) == ticks(anna, anna)
-
-
-def test_an_view_can_fold_and_automate() -> None:
-    from sopilot.machine.automation import Automation
-
-    folded = View(
-        "fused",
-        True,
-        frame_message=VIEWS["pg"].frame_message,
-        automation=Automation(take_branches=True, group_returns=True, enter_calls=True),
-        fold=lambda messages, _: [m for m in messages if m.role != "assistant" or m.tool_calls],
-    )
-    recorder = Recorder()
-    example = load_example(EXAMPLE)
-    played = asyncio.run(play(example, example.task(TASK), folded, model=recorder))
-    plain = asyncio.run(play(example, example.task(TASK), VIEWS["pg-paper"]))
-    assert played.judgement.passed
-    assert len(recorder.requests) < plain.result.agent_turns
-    said = Message("assistant", "Please tell me: `goal`?")
-    assert all(said not in request.messages for request in recorder.requests)
 
 
 words = st.lists(

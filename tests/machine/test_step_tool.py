@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from vm_programs import PROGRAMS
 from vm_runs import Run, decided, logged_in
 
+from sopilot.machine.machine import Outcome
+from sopilot.messages.scaffold import StepTool
 from sopilot.trace.codec import operation_fields
 from sopilot.trace.events import (
     Amend,
@@ -92,6 +94,7 @@ def test_what_a_model_may_write(arguments: object, operation: Operation) -> None
         ({"operation": "return", "holds": False, "undecided": True},
          "return: give `holds` or `undecided`, not both"),
         ({"operation": "start", "goal": ""}, "start: `goal` is missing"),
+        ({"operation": "emit_artifact"}, "emit_artifact: `name` is missing"),
         ({"operation": "emit_artifact", "name": 5}, "emit_artifact: `name` must be a string"),
         ({"operation": "call", "function": ["f"]}, "call: `function` must be a string"),
         ({"operation": "call", "arguments": "[1]"}, "call: `arguments` must be an object"),
@@ -223,6 +226,24 @@ def test_the_answer_says_what_was_done_where_it_stands_and_what_fits() -> None:
         "call tool read_part_one(); call tool read_part_two(n=2); "
         "return holds=true|false; fail."
     )
+
+
+def test_the_short_tool_is_answered_by_the_fields_that_it_has() -> None:
+    tool = StepTool("step", short=True)
+
+    def fits(outcome: Outcome) -> str:
+        return step_answer(outcome, tool=tool).splitlines()[-1]
+
+    run = Run(PROGRAMS)
+    assert fits(run.ok(UserSaid("hi"))) == 'Fits: `start`: "transfer"; `start`: "errand".'
+    assert fits(run.ok(Start("transfer"))) == 'Fits: `amend`: {"username": …}; `fail`: true.'
+    named = run.ok(Amend({"username": "bob"}))
+    assert fits(named) == 'Fits: `call`: "logged_in"; `fail`: true.'
+    errand = run.ok(Start("errand"))
+    assert fits(errand) == 'Fits: `option`: "short"; `option`: "long"; `fail`: true.'
+    rule = logged_in()
+    rule.ok(Call())
+    assert '; `true`: "1" or `false`: "1"; ' in fits(rule.ok(Call()))
 
 
 def test_the_answer_names_reuse_and_resumption() -> None:

@@ -12,7 +12,7 @@ from sopilot.agent.budgets import Spending
 from sopilot.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, after_steps, not_done, told_in_one
 from sopilot.agent.refusals import refusals
 from sopilot.agent.result import Ending, Progress, Watch, nobody_watches, shown_call
-from sopilot.agent.toolbox import END_SESSION, EndCall, Malformed, StepCall, Toolbox
+from sopilot.agent.toolbox import END_SESSION, Malformed, StepCall, Toolbox
 from sopilot.machine.affordances import completed
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.state import Status
@@ -110,14 +110,14 @@ class CallHandler:
             kept_by_tools = await self._kept_by_tools(call, parsed)
             text = await self._malformed(call, parsed, logged=kept_by_tools)
             return Answered(after_steps(taken, text, self._language))
-        if isinstance(parsed, EndCall):
-            details = {"outcome": parsed.outcome, "reason": parsed.reason}
-            await self._session.note(END_SESSION, details)
-            self._closing_words(parsed.reason)
-            raise self._ended_by_model(parsed)
         if isinstance(parsed, StepCall):
             self._insisted = []
             return Answered(await self._steps(call, parsed))
+        if parsed.name == END_SESSION:
+            outcome, reason = (str(parsed.arguments.get(key, "")) for key in ("outcome", "reason"))
+            await self._session.note(END_SESSION, {"outcome": outcome, "reason": reason})
+            self._closing_words(reason)
+            raise self._ended_by_model(outcome, reason)
         if parsed.name == JUDGE_TOOL and self._session.settings.guard:
             check, holds = parsed.arguments["check"], parsed.arguments["holds"]
             return Answered(await self._session.judge_check(str(check), holds is True))
@@ -392,13 +392,13 @@ class CallHandler:
                 await self._session.step(Fail(USER_LEFT), actor=Actor.USER)
         return Ended(ending, self._said)
 
-    def _ended_by_model(self, parsed: EndCall) -> Ended:
+    def _ended_by_model(self, outcome: str, reason: str) -> Ended:
         """What counts is whether the goal was reached, not what the model says about it."""
         if self._goal_succeeded():
-            return Ended(Ending.EXECUTED, parsed.reason)
-        if parsed.outcome == "executed":
+            return Ended(Ending.EXECUTED, reason)
+        if outcome == "executed":
             return Ended(Ending.ABANDONED, "the model claims a goal that was not reached")
-        return Ended(Ending.REFUSED, parsed.reason)
+        return Ended(Ending.REFUSED, reason)
 
     def _goal_succeeded(self) -> bool:
         return any(

@@ -143,14 +143,10 @@ class StepCall:
 
 @dataclass(frozen=True, slots=True)
 class DomainToolCall:
+    """Of a tool of the domain, or of the toolbox's own beside the bookkeeping tool."""
+
     name: str
     arguments: Mapping[str, JSON]
-
-
-@dataclass(frozen=True, slots=True)
-class EndCall:
-    outcome: str
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +190,7 @@ Complete = Callable[[str, dict[str, JSON]], dict[str, JSON]]
 """A tool's name and arguments in, the arguments with what is known of them out."""
 
 
-Parsed = StepCall | DomainToolCall | EndCall | Malformed
+Parsed = StepCall | DomainToolCall | Malformed
 
 
 class Toolbox:
@@ -278,6 +274,4 @@ class Toolbox:
         problem = argument_problem(schema, arguments)
         if problem:
             return Malformed(call.name, problem)
-        if call.name == END_SESSION:
-            return EndCall(str(arguments["outcome"]), str(arguments.get("reason", "")))
         return DomainToolCall(call.name, arguments)

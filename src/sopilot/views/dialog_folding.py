@@ -137,17 +137,11 @@ def exchanges(dialog: Iterable[Message]) -> list[Exchange]:
 def _noted(part: Exchange) -> Iterable[str]:
     for message in part:
         if message.role == "user":
-            yield SAID + _short(message.content)
-        elif _is_result(message) and len(message.content) <= LONGEST_NOTED:
+            yield SAID + quote_value(message.content, LONGEST_NOTED)
+            continue
+        is_result = message.role == "tool" and message.name not in STEP_NAMES
+        if is_result and len(message.content) <= LONGEST_NOTED:
             yield f"{message.name} {message.content}"
-
-
-def _is_result(message: Message) -> bool:
-    return message.role == "tool" and message.name not in STEP_NAMES
-
-
-def _short(text: str) -> str:
-    return quote_value(text, LONGEST_NOTED)
 
 
 def _size(message: Message) -> int:

@@ -15,7 +15,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from sopilot.messages.catalogue import sentence
-from sopilot.messages.scaffold import StepTool, words
+from sopilot.messages.scaffold import TOOL, StepTool, words
 from sopilot.program.model import Act, Ask, Choose, Do, Emit, Program
 from sopilot.protocols import ToolSchema
 from sopilot.trace.events import (
@@ -27,7 +27,7 @@ from sopilot.trace.events import (
 from sopilot.values.json import JSON, plain_mapping, without_references
 from sopilot.values.text import quote_value
 
-TOOL_NAME: Final = "pg_program_step"
+TOOL_NAME: Final = TOOL
 SHORT_NAME: Final = "step"
 STEP_NAMES: Final = frozenset({TOOL_NAME, SHORT_NAME})
 """The tool by its own name, and by the one that costs a model least to write."""

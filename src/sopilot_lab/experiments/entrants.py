@@ -52,7 +52,7 @@ class ControlModel:
         replies = Replies(facts)
         if self.name == "call-everything":
             if not facts.values and not facts.told_everything:
-                return replies.say(_ASK)
+                return ModelReply(_ASK)
             if not facts.seen:
                 domain = [t for t in request.tools if t.name not in {*STEP_NAMES, END_SESSION}]
                 calls = [

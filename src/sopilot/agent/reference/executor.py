@@ -20,7 +20,6 @@ from sopilot.agent.reference.judging import (
     PredicateJudge,
     Seen,
     gather,
-    is_linked,
     known_or,
 )
 from sopilot.agent.reference.misbehaviour import (
@@ -37,10 +36,10 @@ from sopilot.agent.reference.reading import (
     Resolved,
     call_arguments,
     read_facts,
-    resolve,
 )
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.machine.machine import Machine
+from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.program.model import (
@@ -169,7 +168,8 @@ class FlatExecutor:
                     return False, not_offered(step.action)
                 seen = self._made(step.action, self._ask_for(frame, step.arguments))
                 if not seen.ok:
-                    return False, _failed(seen)
+                    reason = f"{seen.action} failed (#{seen.seq})"
+                    return False, str(seen.value).rstrip(".") if seen.seq < 0 else reason
                 self._goal_seq = seen.seq
             elif isinstance(step, CompleteStep):
                 return True, DONE
@@ -227,7 +227,7 @@ class FlatExecutor:
 
     def _recipe(self, frame: _Frame, recipe: Sequence[Act]) -> list[Seen]:
         made: list[Seen] = []
-        if is_linked(recipe):
+        if linked((recipe,)):
             return self._linked(frame, recipe)
         for act in recipe:
             if act.action not in self._tools:
@@ -334,10 +334,6 @@ def _after(function: Function, step: Step, slots: Mapping[str, bool]) -> Step | 
     return function.steps[index] if index < len(function.steps) else None
 
 
-def _failed(seen: Seen) -> str:
-    return str(seen.value).rstrip(".") if seen.seq < 0 else f"{seen.action} failed (#{seen.seq})"
-
-
 def _equal(made: Mapping[str, JSON], wanted: Mapping[str, JSON]) -> bool:
     return made.keys() == wanted.keys() and all(agree(made[name], wanted[name]) for name in made)
 
@@ -419,7 +415,7 @@ class MachineExecutor:
         current = facts.open[-1] if facts.open else None
         if facts.wants is not None and current is not None and facts.wants != current:
             if facts.wants in facts.ended:
-                return self._replies.say(f"I leave {current} as it is. That is all.")
+                return ModelReply(f"I leave {current} as it is. That is all.")
             return self._start_goal(facts.wants)
         wrong = self._misbehaviour.now(self._call)
         if wrong is not None:
@@ -456,12 +452,13 @@ class MachineExecutor:
 
     def _start_goal(self, goal: str) -> ModelReply:
         # Surplus values are harmless where the parameters are not shown.
-        names = self._move.goals.get(goal) or self._tool_inputs(goal)
+        tool = self._tools.get(goal)
+        names = self._move.goals.get(goal) or (inputs_of(tool) if tool is not None else ())
         known = {name: self._facts.values.get(name) for name in names}
-        value = _without_nothing(known)
+        value = {name: item for name, item in known.items() if item is not None}
         why = self._rejected("start", goal=goal, arguments=value)
         if why:
-            return self._replies.say(f"I cannot do this: {why}.")
+            return ModelReply(f"I cannot do this: {why}.")
         started = self._replies.step_call("start", goal=goal, arguments=value)
         first = self._move.ahead.get(f"start {goal}")
         # What the program needs later is asked for there, if the user keeps it back.
@@ -476,10 +473,6 @@ class MachineExecutor:
         if wanted and not any(self._facts.questions[name] for name in wanted):
             return self._replies.ask(wanted)
         return ModelReply("", (started,))
-
-    def _tool_inputs(self, goal: str) -> Sequence[str]:
-        tool = self._tools.get(goal)
-        return list(inputs_of(tool)) if tool is not None else []
 
     def _goal(self) -> ModelReply:
         if self._move.name not in self._tools:
@@ -519,7 +512,7 @@ class MachineExecutor:
         return why if value == wanted else ""
 
     def _tool(self) -> ModelReply:
-        if any(is_linked(recipe) for recipe in self._move.recipes):
+        if any(linked((recipe,)) for recipe in self._move.recipes):
             return self._linked()
         resolved = self._resolved()
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
@@ -683,7 +676,9 @@ class MachineExecutor:
         return [item for item in self._facts.seen if item.seq in gathered]
 
     def _resolved(self) -> Resolved:
-        return resolve(self._move, self._facts)
+        move = self._move
+        own = move.kind in ("call", "goal")
+        return call_arguments(move.arguments, move.known, self._facts, users_own=own)
 
     def _failed_here(self, resolved: Resolved) -> Seen | None:
         for item in reversed(self._here()):
@@ -721,10 +716,6 @@ def _same(item: Seen, action: str, resolved: Resolved) -> bool:
         name not in item.arguments or agree(value, item.arguments[name])
         for name, value in resolved.values.items()
     )
-
-
-def _without_nothing(values: Mapping[str, JSON]) -> dict[str, JSON]:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 class Reference:

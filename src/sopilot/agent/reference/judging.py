@@ -11,7 +11,7 @@ from sopilot.handbook.expressions import VerdictError, compute
 from sopilot.handbook.expressions import judge as judge_verdict
 from sopilot.handbook.model import BUILT_IN, Action, Handbook, Predicate
 from sopilot.handbook.requirements import Name, Path
-from sopilot.machine.recipes import Absent, Values, WantedCall, linked, wanted_calls
+from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act
 from sopilot.values.json import JSON, same
@@ -121,8 +121,8 @@ class VerdictJudge:
     ) -> dict[str, JSON]:
         """The variables of an expression, the answers under `results` and `result` included."""
         results, result = self._named(predicate, arguments, evidence)
-        given = {**self._handbook.parameters, **arguments}
-        return {**given, "results": results, "result": result}
+        values = {**self._handbook.parameters, **arguments}
+        return {**values, "results": results, "result": result}
 
     def _named(
         self, predicate: Predicate, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
@@ -206,7 +206,3 @@ def known_or(known: Mapping[str, JSON], otherwise: Callable[[str], JSON]) -> Val
         return Absent(f"`{name}` has no value") if result is None else result
 
     return value
-
-
-def is_linked(recipe: Sequence[Act]) -> bool:
-    return linked((recipe,))

@@ -105,9 +105,6 @@ class Replies:
         self._step = step
         self._number = max(facts.steps + len(facts.seen), facts.last_call)
 
-    def say(self, text: str) -> ModelReply:
-        return ModelReply(text)
-
     def ask(self, names: Sequence[str]) -> ModelReply:
         return ModelReply(f"{ASK}{', '.join(f'`{name}`' for name in names)}?")
 
@@ -115,7 +112,7 @@ class Replies:
         return self.give_up(f"a requirement is not met: {why}", text)
 
     def give_up(self, reason: str, text: str = "") -> ModelReply:
-        """``told``: all that the user may hear of it."""
+        """``text``: all that the user may hear of it."""
         return self.step("fail", text or f"I cannot do this: {reason}.", reason=reason)
 
     def step(self, operation: str, /, content: str = "", **fields: JSON) -> ModelReply:
@@ -193,11 +190,11 @@ class MachineMisbehaviour:
     def now(self, enter: Callable[[], ModelReply]) -> ModelReply | None:
         """At the present move; ``enter`` calls the function that is due, if one is."""
         kind = self._move.kind
-        if kind == "complete" and self._gives_in("over_verify"):
+        if kind == "complete" and self._temptation.gives_in("over_verify"):
             return self._extra_call()
         if kind == "call":
             wrong = self._entering() or self._claimed(enter)
-            if wrong is None and self._gives_in("ignore_frame"):
+            if wrong is None and self._temptation.gives_in("ignore_frame"):
                 wrong = self._unrelated(self._move.name)
             return wrong
         if kind in ("tool", "judge") and self._entered_by_machine():
@@ -224,13 +221,13 @@ class MachineMisbehaviour:
         return wrong
 
     def _entering(self) -> ModelReply | None:
-        if self._gives_in("refuse_wrongly"):
+        if self._temptation.gives_in("refuse_wrongly"):
             return self._replies.refuse("something")
-        return self._early() if self._gives_in("act_early") else None
+        return self._early() if self._temptation.gives_in("act_early") else None
 
     def _claimed(self, enter: Callable[[], ModelReply] | None = None) -> ModelReply | None:
         """What the check is wanted to say, where a frame shows that; else that it holds."""
-        if not self._gives_in("skip_check"):
+        if not self._temptation.gives_in("skip_check"):
             return None
         if enter is None:
             return self._replies.step("return", holds=True)
@@ -242,14 +239,11 @@ class MachineMisbehaviour:
 
     def _inside(self, action: str) -> ModelReply | None:
         """Where ``action`` is due."""
-        if self._gives_in("return_without_evidence"):
+        if self._temptation.gives_in("return_without_evidence"):
             return self._replies.step("return", holds=True)
-        if self._gives_in("ignore_frame"):
+        if self._temptation.gives_in("ignore_frame"):
             return self._unrelated(action)
         return None
-
-    def _gives_in(self, switch: str) -> bool:
-        return self._temptation.gives_in(switch)
 
     def _entered_by_machine(self) -> bool:
         """Whether the machine, not a call of ours, opened the frame."""

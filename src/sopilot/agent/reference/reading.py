@@ -18,7 +18,7 @@ from sopilot.protocols import Message, ModelRequest
 from sopilot.trace.events import Call, Complete, Fail, Return, Start
 from sopilot.values.json import JSON
 from sopilot.views.dialog_folding import DONE, SAID, is_note, read_note
-from sopilot.views.moves import Move, MoveArguments, Value
+from sopilot.views.moves import MoveArguments, Value
 from sopilot.views.step_tool import IN_PASSING, STEP_NAMES, parse_steps
 
 STATED = re.compile(r"^\s*([A-Za-z_]\w*): (.+?)\s*$")
@@ -217,12 +217,6 @@ class Resolved:
     values: dict[str, JSON] = field(default_factory=dict)
     found_out: dict[str, JSON] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-
-
-def resolve(move: Move, facts: Facts) -> Resolved:
-    return call_arguments(
-        move.arguments, move.known, facts, users_own=move.kind in ("call", "goal")
-    )
 
 
 def call_arguments(
