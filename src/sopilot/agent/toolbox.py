@@ -157,15 +157,6 @@ class Malformed:
     problem: str
 
 
-def _spelling(own: ToolSchema) -> StepTool:
-    """How the bookkeeping tool is written, by its schema alone."""
-    fields = inputs_of(own)
-    operation = fields.get("operation")
-    named = operation.get("enum") if isinstance(operation, Mapping) else None
-    operations = named if isinstance(named, list | tuple) else fields
-    return StepTool(own.name, operation is None, "undecided" in fields, "amend" in operations)
-
-
 def _filled_in(programs: Iterable[Program]) -> dict[str, set[str]]:
     """Action → the inputs that every call of it in the programs has a value for."""
     result: dict[str, set[str]] = {}
@@ -188,8 +179,6 @@ def _without_required(tool: ToolSchema, names: Collection[str]) -> ToolSchema:
 
 Complete = Callable[[str, dict[str, JSON]], dict[str, JSON]]
 """A tool's name and arguments in, the arguments with what is known of them out."""
-
-
 Parsed = StepCall | DomainToolCall | Malformed
 
 
@@ -213,7 +202,11 @@ class Toolbox:
             )
         else:
             own = step_tool(language, paper=view.paper_steps)
-        self.step: StepTool = _spelling(own) if view.has_steps else LONG_TOOL
+        self.step = LONG_TOOL
+        """How the bookkeeping tool is written."""
+        if view.has_steps:
+            whole = not view.paper_steps
+            self.step = StepTool(own.name, short=view.short_step, undecided=whole, amend=whole)
         judging = judge_tool(briefing.guarding().values(), language) if view.guard else None
         domain = (*domain, judging) if judging is not None else domain
         self._by_name = {schema.name: schema for schema in (own, *domain)}
