@@ -129,6 +129,18 @@ class ScriptedModel:
         return reply if isinstance(reply, ModelReply) else reply(request)
 
 
+class RecordingModel:
+    """Another model, with every request kept."""
+
+    def __init__(self, inner: Model) -> None:
+        self._inner, self.name = inner, inner.name
+        self.requests: list[ModelRequest] = []
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        self.requests.append(request)
+        return await self._inner.complete(request)
+
+
 def calls(*pairs: tuple[str, str]) -> ModelReply:
     """A reply with these tool calls: name and raw arguments."""
     return ModelReply("", tuple(ToolCall(f"c{i}", n, a) for i, (n, a) in enumerate(pairs)))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from desk_runs import ScriptedModel, briefing_of, calls, user_of
+from desk_runs import RecordingModel, ScriptedModel, briefing_of, calls, user_of
 
 from sopilot.agent.approvers import Operator, RoleApprovers, Vote
 from sopilot.agent.budgets import Budgets
@@ -247,28 +247,16 @@ def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) 
     example = load_example("bank")
     task = example.task("transfer-at-the-limit")
     briefing = briefing_of("bank")
-    whole: list[ModelRequest] = []
-
-    class Listening:
-        name = "listening"
-
-        def __init__(self, asked: list[ModelRequest]) -> None:
-            self._asked = asked
-
-        async def complete(self, request: ModelRequest) -> ModelReply:
-            self._asked.append(request)
-            return await Reference(example_judge(example)).complete(request)
+    whole = RecordingModel(Reference(example_judge(example)))
+    pieces = RecordingModel(Reference(example_judge(example)))
 
     async def uninterrupted() -> None:
         session = await open_run(
             MemoryStore(), briefing, VIEWS[view], tools=example.make_tools(task), unguarded=True
         )
-        await run_session(
-            session, briefing, view=VIEWS[view], model=Listening(whole), user=user_of(task)
-        )
+        await run_session(session, briefing, view=VIEWS[view], model=whole, user=user_of(task))
 
-    async def in_pieces() -> list[ModelRequest]:
-        asked: list[ModelRequest] = []
+    async def in_pieces() -> None:
         store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
         world = example.make_tools(task)
         session = await open_run(store, briefing, VIEWS[view], tools=world, unguarded=True)
@@ -277,7 +265,7 @@ def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) 
                 session,
                 briefing,
                 view=VIEWS[view],
-                model=Listening(asked),
+                model=pieces,
                 user=user_of(task),
                 budgets=Budgets(agent_turns=turns),
             )
@@ -287,10 +275,9 @@ def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) 
             session = await resume_session(store, session.id, tools=world)
         await session.release()
         await store.close()
-        return asked
 
     asyncio.run(uninterrupted())
-    found = asyncio.run(in_pieces())
+    asyncio.run(in_pieces())
 
     def without_numbers(asked: list[ModelRequest]) -> list[list[str]]:
         # Between the results stand the notes of every interruption, so results count otherwise.
@@ -299,4 +286,4 @@ def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) 
             for one in asked
         ]
 
-    assert without_numbers(found) == without_numbers(whole)
+    assert without_numbers(pieces.requests) == without_numbers(whole.requests)

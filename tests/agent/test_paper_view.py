@@ -6,10 +6,10 @@ import asyncio
 import json
 
 import pytest
-from desk_runs import ScriptedModel, briefing_of, calls, play, played
+from desk_runs import RecordingModel, ScriptedModel, briefing_of, calls, play, played
 
 from sopilot.agent.toolbox import Toolbox
-from sopilot.protocols import Model, ModelReply, ModelRequest
+from sopilot.protocols import Model, ModelReply
 from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.views.catalogue import VIEWS
 
@@ -62,30 +62,19 @@ def test_whatever_the_paper_lacks_changes_nothing(view: str, said: dict[str, obj
     assert any("isn't" in str(note["problem"]) for note in run.notes("malformed_step"))
 
 
-class Listener:
-    """Keeps every text that a model reads."""
-
-    def __init__(self, model: Model) -> None:
-        self._model, self.name = model, model.name
-        self.read: list[str] = []
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        self.read += [one.content for one in request.messages if one.role != "user"]
-        self.read += [f"{one.description} {one.parameters}" for one in request.tools]
-        return await self._model.complete(request)
-
-
 @pytest.mark.parametrize("view", PAPER)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_no_text_offers_whatever_the_paper_lacks(view: str, language: str) -> None:
-    example, heard = load_example("bank"), []
+    example, heard = load_example("bank"), list[RecordingModel]()
 
     def listen(model: Model) -> Model:
-        heard.append(Listener(model))
+        heard.append(RecordingModel(model))
         return heard[-1]
 
     for task in example.tasks[::6]:
         asyncio.run(play(example, task, VIEWS[view], language=language, wrap=listen))
-    texts = {text for one in heard for text in one.read}
+    requests = [request for model in heard for request in model.requests]
+    texts = {item.content for one in requests for item in one.messages if item.role != "user"}
+    texts |= {f"{tool.description} {tool.parameters}" for one in requests for tool in one.tools}
     assert texts
     assert [text for text in texts if "amend" in text or "undecided" in text] == []

@@ -11,13 +11,13 @@ import os
 from pathlib import Path
 
 import pytest
-from desk_runs import briefing_of, play
+from desk_runs import RecordingModel, briefing_of, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import ModelReply, ModelRequest
+from sopilot.protocols import ModelRequest
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.judge import example_judge
 from sopilot.trace.events import DomainCall, DomainResult
@@ -29,24 +29,10 @@ GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE, TASK = "bank", "dispute-electronics"
 
 
-class Recorder:
-    """The reference executor, with every request kept; it drives under `pg`."""
-
-    name = "recorder"
-
-    def __init__(self) -> None:
-        self.requests: list[ModelRequest] = []
-        self._inner = Reference(example_judge(load_example(EXAMPLE)))
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        self.requests.append(request)
-        return await self._inner.complete(request)
-
-
 def prompts(view: str) -> list[ModelRequest]:
     """The requests of a run under the view; views that the reference cannot read get one."""
-    recorder = Recorder()
     example = load_example(EXAMPLE)
+    recorder = RecordingModel(Reference(example_judge(example)))
     try:
         asyncio.run(play(example, example.task(TASK), VIEWS[view], model=recorder))
     except UserMistake:
