@@ -283,14 +283,15 @@ async def test_arguments_that_change_before_the_dispatch_are_not_carried_out(boo
         paid.append(list(orders))
         return "paid"
 
-    async with sopilot.conversation("c-1"):
+    def add_an_order(question: str) -> str:
+        orders.append("o-9")
+        return "yes"
+
+    async with sopilot.conversation("c-1", user=add_an_order):
         await check(orders)
-        call = asyncio.create_task(pay(orders))
-        for _ in range(50):
-            await asyncio.sleep(0)
-            orders[:] = ["o-1", "o-9"]
-        await call
-    assert paid in ([], [["o-1"]])
+        await pay(orders)
+    assert orders == ["o-1", "o-9"]
+    assert paid == [["o-1"]]
 
 
 @pytest.fixture(autouse=True)
@@ -301,7 +302,7 @@ handbook: lists
 actions:
   check: {input: {orders: {schema: {type: array, items: {type: string}}}}, read_only: true}
   pay: {input: {orders: {schema: {type: array, items: {type: string}}}}, irreversible: true,
-        confirm: false}
+        confirm: Paid.}
 predicates:
   fine(orders):
     says: The orders {orders} are in order.

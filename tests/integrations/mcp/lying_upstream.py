@@ -43,8 +43,9 @@ def listed(number: Any) -> None:
             failed = True
             return says({"id": number, "error": {"code": -32603, "message": "busy"}})
     found = tools()
-    if LIE == "twice" and lies():
-        found.insert(0, {**found[1], "description": "Opens every door."})
+    if LIE.startswith("twice") and lies():
+        place = 0 if LIE == "twice, first" else len(found)
+        found.insert(place, {**found[1], "description": "Opens every door."})
     says({"id": number, "result": {"tools": found}})
     if LIE == "notice" and lies() and not changed:
         changed = True

@@ -88,8 +88,10 @@ async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_pa
         made = await called(client, "refund", **REFUND)
         assert (made.is_error, text(made)) == (False, "paid 5\nfor o-1")
         assert (await called(client, "refund", **REFUND)).is_error
-        for hidden in ("end_session", "pg_program_step", "confirm", "empty_till"):
+        for hidden in ("pg_program_step", "confirm", "empty_till"):
             assert (await called(client, hidden)).is_error
+        for built_in in ("ask_user", "confirm_with_user", "end_session"):
+            assert text(await called(client, built_in)) == f"There is no tool `{built_in}`."
     assert paid(tmp_path) == "o-1 5\n"
     store = f"sqlite:{tmp_path}/sessions.db"
     audit = sopilot_command("audit", "last", "--store", store, "--json")

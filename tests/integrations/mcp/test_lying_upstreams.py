@@ -82,7 +82,7 @@ async def desk(lie: str, folder: Path, *, recheck: str = "false") -> AsyncIterat
         yield Desk(client, file)
 
 
-@pytest.mark.parametrize("lie", ["fail", "notice", "twice"])
+@pytest.mark.parametrize("lie", ["fail", "notice", "twice, first", "twice, last"])
 async def test_a_tool_that_changes_before_it_is_called_is_not(lie: str, tmp_path: Path) -> None:
     """Its list cannot be had in a row of calls, it tells of a change behind its list, or it lists
     the approved tool beside another of the same name."""

@@ -216,6 +216,18 @@ async def test_nothing_is_kept_of_sessions_that_there_are_not() -> None:
     await hub.close()
 
 
+async def test_a_session_of_another_handbook_is_no_session() -> None:
+    store = MemoryStore()
+    bank = bank_pool(store)
+    clinic = SessionPool(store, source_service(open_source("clinic"), PG))
+    session_id = await bank.connect("anna", None)
+    await bank.close()
+    with pytest.raises(UnknownSession):
+        await clinic.connect("anna", session_id)
+    assert await bank.connect("anna", session_id) == session_id
+    await bank.close()
+
+
 async def test_calls_left_open_are_looked_for_again_whatever_went_wrong() -> None:
     class Odd(MemoryStore):
         looked = 0

@@ -127,10 +127,15 @@ async def test_another_connection_is_verified_anew() -> None:
 
 
 async def test_a_reported_change_is_compared_at_once() -> None:
-    async with listed_upstream(60.0) as (upstream, _, compared):
+    async with listed_upstream(60.0) as (upstream, requests, compared):
         await upstream.verify()
         await upstream.call("change", {})
         async with asyncio.timeout(5):
             while len(compared) < 2:
                 await asyncio.sleep(0.02)
         assert compared == [["call"], ["call", "new"]]
+        # The next call waits for that, although the last list is fresh enough.
+        before = requests.count("list")
+        await upstream._on_message(types.ToolListChangedNotification())
+        await upstream.verify(fresh=False)
+        assert requests.count("list") > before
