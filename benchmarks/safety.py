@@ -95,7 +95,7 @@ def tasks(moves: int, seed: int, depth: int) -> list[Task]:
     sabotages = (*SABOTAGES, *SESSION_SABOTAGES, *GUARD_SABOTAGES)
     found += [Task("sabotage", seed=seed, name=name) for name in sabotages]
     shares = (
-        *((view, moves // 50) for view in ("guard", "guard-auto")),
+        *((view, moves // 20) for view in ("guard", "guard-auto")),
         ("session", moves // 50),
         ("outside", moves // 200),
         ("core", moves),
