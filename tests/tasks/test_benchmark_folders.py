@@ -24,6 +24,17 @@ HOLDS = """\
     def close"""
 
 
+INIT = """\
+    def __init__(self):
+        self.tools = self
+"""
+BROKEN_TOOLS = """\
+    tools = property(lambda self: 1 / 0)
+
+    def __init__(self):
+"""
+
+
 @pytest.fixture
 def ferry(tmp_path: Path) -> Path:
     """The folder that the document shows."""
@@ -82,6 +93,7 @@ def test_a_folder_without_the_function_says_so(ferry: Path) -> None:
         ("return Ferry()", "raise OSError(7)", "`open(task)` broke off with OSError", "mend it"),
         ("return Ferry()", "return None", "`open(task)` gave", "`verdict(messages, said)`"),
         ("self.tools = self", "self.tools = None", "`tools` gave", "`schemas()` and an"),
+        (INIT, BROKEN_TOOLS, "`open(task)` broke off with ZeroDiv", "mend it there"),
         ("return [ToolSchema", "return 0; [ToolSchema", "`schemas()` gave", "`ToolSchema(name"),
         ('return {"success": done', 'return {"": done', "`verdict(messages, said)` gave", "a map"),
         ("        pass", "        1 / 0", "`close()` broke off with ZeroDiv", "mend it there"),

@@ -51,10 +51,12 @@ def call_hook(
     right: type | Callable[[object], bool],
     wanted: str,
 ) -> Answer:
-    """What ``hook`` of ``file`` returns; an answer that isn't ``right`` is the file's mistake."""
+    """Return the answer of ``hook``; report one that isn't ``right`` as a mistake of ``file``."""
     with own_code(file, hook):
         value = call()
-    if isinstance(value, right) if isinstance(right, type) else right(value):
+        # Inside, because checking a protocol reads the properties of the answer.
+        fits = isinstance(value, right) if isinstance(right, type) else right(value)
+    if fits:
         return value
     problem = "gave nothing" if value is None else "gave something else"
     wanted = f"return {wanted}"
