@@ -181,6 +181,28 @@ async def test_strangers_and_nonsense_are_refused(tmp_path: Path) -> None:
         decision_app(tmp_path / "refunds.yaml", token="short")
 
 
+@pytest.mark.parametrize(
+    ("path", "changed"),
+    [
+        ("/before", {"conversation": "c\0"}),
+        ("/before", {"id": "1\0"}),
+        ("/before", {"tool": "refund\0"}),
+        ("/before", {"messages": ["hello", "yes\0"]}),
+        ("/before", {"reply": {"question": "Pay?\0", "text": "yes"}}),
+        ("/before", {"reply": {"question": "Pay?", "text": "yes\0"}}),
+        ("/after", {"conversation": "c\0"}),
+        ("/after", {"digest": "\0"}),
+    ],
+)
+async def test_a_nul_in_a_text_is_refused(path: str, changed: Any, tmp_path: Path) -> None:
+    own = {"conversation": "c-1", "id": "1"}
+    whole = {"tool": "refund", "arguments": {}} if path == "/before" else {"digest": "", "ok": True}
+    async with served(tmp_path) as agent:
+        status, answer = await agent.post(path, **{**own, **whole, **changed})
+    assert status == 400
+    assert "has a NUL character in it" in answer["error"]
+
+
 async def test_tools_that_the_handbook_does_not_name_are_refused(tmp_path: Path) -> None:
     store = MemoryStore()
     async with served(tmp_path, pass_through=["hours"], store=store) as agent:
