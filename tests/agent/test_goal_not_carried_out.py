@@ -73,7 +73,7 @@ def run(
 def test_a_goal_that_is_not_on_offer_is_given_up(view: str) -> None:
     result, _ = run(view)
     assert result.ending is Ending.REFUSED
-    assert result.reason == f"the tool {GOAL} is not on offer"
+    assert result.reason == f"the tool {GOAL} isn't offered"
     assert result.agent_turns < 40
 
 
@@ -83,7 +83,7 @@ def test_the_audit_says_that_it_was_not_on_offer() -> None:
         session.programs.programs, session.events, session_id=session.id, judge=judge
     )
     assert report.clean
-    assert [one.obstacle for one in report.refusals] == [f"the tool `{GOAL}` is not on offer"]
+    assert [one.obstacle for one in report.refusals] == [f"the tool `{GOAL}` isn't offered"]
 
 
 @pytest.mark.parametrize("view", ["pg", "flat"])

@@ -176,7 +176,7 @@ async def test_a_result_from_before_the_start_is_named_as_such() -> None:
     case = next(case for case in CASES if "before the start" in case.name)
     script = Script(case.attack)
     await followed("loop", case, script, "pg")
-    assert "is no result of this `open_door`: make the call again here" in script.answers[-2]
+    assert "isn't a result of this `open_door`: make the call again here" in script.answers[-2]
 
 
 # --- around a hook --------------------------------------------------------------------

@@ -115,7 +115,7 @@ def test_causes_with_all_that_is_told_of_them() -> None:
     ("calls", "offered", "code", "obstacle"),
     [
         ([], None, ["refusal-without-cause"], ""),
-        ([], ["look"], [], "the tool `pay` is not on offer"),
+        ([], ["look"], [], "the tool `pay` isn't offered"),
         ([], ["pay", "look", "login"], ["refusal-without-cause"], ""),
         ([made(0, "look", NO)], None, ["unlicensed-call", "refusal-without-cause"], ""),
         ([made(0, "login", True), made(1, "look", NO)], None, [], ""),

@@ -20,8 +20,8 @@ def test_a_goal_that_is_not_on_offer_may_be_refused() -> None:
     report = Desk().do(NOT_OFFERED).log_in().check_funds().do(Fail("no such tool")).report()
     assert report.clean
     assert report.score_card.outcome == "refused"
-    assert report.refusals[0].obstacle == "the tool `pay` is not on offer"
-    assert "    could not be carried out: the tool `pay` is not on offer" in render_text(report)
+    assert report.refusals[0].obstacle == "the tool `pay` isn't offered"
+    assert "    could not be carried out: the tool `pay` isn't offered" in render_text(report)
 
 
 def test_only_where_the_program_asks_for_it() -> None:

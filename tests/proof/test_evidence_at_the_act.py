@@ -160,7 +160,7 @@ async def test_no_tool_is_given_a_stand_in_for_a_value(note: JSON) -> None:
         DOOR, lambda *_: {"blocked": []}, "open_door", values, {"read_list": GUEST}
     )
     answer = await desk.call("open_door", **values)
-    assert "no tool may be given" in answer.problem
+    assert "can't pass to a tool unchanged" in answer.problem
     assert desk.made("open_door") == []
 
 
@@ -237,7 +237,7 @@ async def test_an_answer_to_the_same_call_and_something_more_is_newer(
     world["fine"] = False
     await desk.call("look_up", user="u", **more)
     if held:
-        await desk.held("pay", "called again with more than it takes", user="u")
+        await desk.held("pay", "called again with extra arguments", user="u")
         world["fine"] = True
         await desk.call("look_up", user="u")
     await desk.done("pay", user="u")
@@ -357,7 +357,7 @@ procedures:
     desk.session.clock.advance(2 * 3600)
     first, status, why = await charge()
     assert status is CallStatus.HELD
-    assert "`amount` would be computed otherwise now: start the goal again" in why
+    assert "`amount` would have another value now: start the goal again" in why
     await desk.start_anew("charge", loan="l")
     await desk.call("read_loan", loan="l")
     again, status, _ = await charge()

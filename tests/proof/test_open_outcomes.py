@@ -125,7 +125,7 @@ async def test_nothing_is_changed_beneath_an_open_payment(says: str, again: bool
         desk = await resumed(desk)
     held = await desk.call("withdraw", **GIVEN)
     assert held.status is CallStatus.HELD
-    assert f"how call `{lost.call_id}` of `send` ended" in held.problem
+    assert f"the outcome of call `{lost.call_id}` of `send` is unknown" in held.problem
     await desk.done("read_balance", user="anna")
     bank.carry_out_late()
     assert not bank.overdrawn

@@ -64,7 +64,7 @@ def check(name: str, met: str | None = None, unmet: str = "no", wanted: bool = T
 
 
 ACT, DONE, NO = Act("act", "pay", goal=True), CompleteStep("done"), FailStep("no")
-OPEN = "and is undecided: its verdict cannot be told from the answers"
+OPEN = "and is undecided: the answers don't decide its verdict"
 NOWHERE = "the program does not lead to `pay` by what was checked"
 
 
@@ -263,7 +263,7 @@ def test_what_was_done_counts_by_its_values() -> None:
 @pytest.mark.parametrize(
     ("given", "missing"),
     [
-        (None, "`a` must be true and is undecided: nobody has judged it for these values"),
+        (None, "`a` must be true and is undecided: it wasn't judged for these values"),
         (Return(undecided=True), "`a` must be true and is undecided: it was judged undecided"),
         (Return(False), "`a` must be true and is false"),
         (Return(True), ""),
@@ -302,7 +302,7 @@ def test_a_gate_whose_call_looks_into_an_answer_is_never_told(answered: bool) ->
     found = prover.leaf("g", {})
     if answered:
         assert found.holds is None
-        assert found.why == "nobody knows whether `open` or its end came last"
+        assert found.why == "it is unknown whether `open` or its end came last"
     else:
         assert found.holds is False
 

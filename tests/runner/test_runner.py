@@ -283,7 +283,7 @@ def test_a_guarded_tool_that_breaks_off_is_not_called_again(path: Path) -> None:
     tools = [look_up, open_door]
     result = runner.run_sync("Open.", tools=tools, inputs=ADA, approvers=("host",))
     assert result.waiting
-    assert "nobody knows how call" in result.reason or "may have been" in result.reason
+    assert "the outcome of call" in result.reason or "may have been" in result.reason
     assert runner.resume_sync(result, tools=tools).waiting
     assert made == ["Ada"]
 

@@ -122,7 +122,7 @@ async def test_held_for_an_argument_that_the_action_does_not_have(extra: dict[st
     session = await ready_for("transfer")
     answer = await attempt(session, "transfer", **extra)
     assert answer.status is CallStatus.HELD
-    assert f"`{next(iter(extra))}` is no input of `transfer` in the handbook" in answer.problem
+    assert f"`{next(iter(extra))}` isn't an input of `transfer` in the handbook" in answer.problem
     assert tools_of(session).made("transfer") == 0
     assert (await attempt(session, "transfer")).status is CallStatus.DONE
     unguarded = await session.call_tool("find_account", {"username": "una", "x": 1}, "c")

@@ -100,7 +100,7 @@ async def _begin(driver: Driver) -> None:
     if not resumed:
         return
     if session.open_guarded:
-        raise Waiting(f"nobody knows how call {session.open_guarded[0]} ended")
+        raise Waiting(f"the outcome of call {session.open_guarded[0]} is unknown")
     if not must_start_again(session):
         driver.calls.raise_if_over()
     if driver.unanswered:

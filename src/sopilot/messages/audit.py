@@ -18,9 +18,9 @@ TITLES: Final[Mapping[str, tuple[str, str]]] = {
         "证据来自与此无关的调用",
     ),
     "evidence-wrong-arguments": ("Evidence about something else", "证据针对其他对象"),
-    "unproven-value": ("Checked for another value, or none", "未按实际参数值检查"),
+    "unproven-value": ("Checked for another value, or not at all", "未按实际参数值检查"),
     "unproven-evidence": ("Nothing verifies this", "没有任何验证"),
-    "evidence-superseded": ("A newer answer says otherwise, or nothing", "已有更新的结果"),
+    "evidence-superseded": ("A newer answer contradicts it, or doesn't decide", "已有更新的结果"),
     "model-verdict": ("Guarded action rests on a model's word", "受保护操作仅凭模型判断"),
     "gate-shut": ("Gate not open for these values", "未通过这些参数值的前置验证"),
     "not-read-again": ("Not read again before the action", "操作前未重新查询"),
@@ -30,16 +30,16 @@ TITLES: Final[Mapping[str, tuple[str, str]]] = {
     "skipped-check": ("Required check skipped", "跳过了必需的检查"),
     "calls-after-goal": ("Call after the goal succeeded", "目标完成后仍有调用"),
     "refusal-without-cause": ("Refusal without a false predicate", "拒绝办理但没有依据"),
-    "otherwise-not-started": ("What follows a refusal was not started", "拒绝后未启动后续流程"),
+    "otherwise-not-started": ("Follow-up of a refusal not started", "拒绝后未启动后续流程"),
     "completion-without-goal": ("Completion without the goal", "目标未达成却宣告完成"),
-    "tipped-off": ("The customer was told what must not be told", "向客户透露了不得透露的内容"),
+    "tipped-off": ("Confidential reason told to the customer", "向客户透露了不得透露的内容"),
     "claimed-completion": ("Completion claimed, never accepted", "宣称完成，但未被接受"),
     "goal-without-completion": ("Goal reached, process never completed", "目标已达成，流程未结束"),
     "wrong-branch": ("Branch against the bound results", "分支与已有结果相反"),
     "unknown-outcome": ("Outcome unknown", "结果不明"),
     "guard-violated": ("Guarded action ran without acceptance", "受保护操作未获许可即执行"),
     "approval-missing": ("Guarded action ran without approval", "受保护操作未经审批即执行"),
-    "approval-exceeded": ("Guarded action ran otherwise than approved", "执行内容与审批不符"),
+    "approval-exceeded": ("Guarded action differs from its approval", "执行内容与审批不符"),
     "executed-against-condition": (
         "Action ran although a requirement was false",
         "要求不成立却执行了操作",
@@ -108,7 +108,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "event.resumed": ("resumed", "恢复"),
     "event.rejected": ("step rejected", "步骤被驳回"),
     "event.select_branch": ("branch taken", "选择分支"),
-    "event.emit_artifact": ("document made", "生成文件"),
+    "event.emit_artifact": ("document created", "生成文件"),
     "event.complete": ("completed", "完成"),
     "event.fail": ("refused", "拒绝"),
     "event.domain_call": ("tool called", "调用工具"),
@@ -163,7 +163,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "evidence_of": ("evidence: {events}", "证据：{events}"),
     "amended_from": ("requested: {values}", "原请求：{values}"),
     "unguarded": (
-        "recorded, not held: {actions} (the handbook guards none of it)",
+        "recorded, not blocked: {actions} (the handbook doesn't guard them)",
         "已记录，未拦截：{actions}（手册未保护这些操作）",
     ),
     "card_checks": (
@@ -182,7 +182,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "requested_by": ("requested by {requester}", "请求人：{requester}"),
     "sealed": ("sealed {at}, all {n} events", "已封存 {at}，含全部 {n} 个事件"),
     "sealed_part": (
-        "sealed {at} up to event #{seq}; it went on since",
+        "sealed {at} up to event #{seq}; the session continued after that",
         "已封存 {at}，至事件 #{seq}；其后仍有事件",
     ),
     "not_sealed": ("not sealed", "未封存"),
@@ -225,7 +225,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "Overrides": ("Overrides", "人工放行"),
     "Findings": ("Findings", "发现"),
     "nothing_to_report": ("Nothing to report.", "没有问题。"),
-    "none_without_verdict": ("None without a verdict.", "没有结论，故无发现。"),
+    "none_without_verdict": ("Without a verdict there are no findings.", "没有结论，故无发现。"),
     "Refusals": ("Refusals", "拒绝"),
     "was_refused": ("{goal} was refused", "{goal} 被拒绝"),
     "What was checked": ("What was checked", "检查情况"),
@@ -256,7 +256,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "哈希链在第 {index} 处断裂：该事件与封存时不同",
     ),
     "audit.left-against": (
-        "`{place}` was left against the bound results: {why}",
+        "leaving `{place}` contradicts the bound results: {why}",
         "离开 `{place}` 时与已有结果相反：{why}",
     ),
     "audit.branch-rejected": (
@@ -269,7 +269,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "没有正在办理的流程时调用了 `{action}`",
     ),
     "audit.other-value": (
-        "`{action}` was called with another `{name}` than the procedure is about",
+        "`{action}` was called with a different `{name}` from the procedure's",
         "调用 `{action}` 时 `{name}` 与流程所办对象不同",
     ),
     "audit.not-asked-for": (
@@ -306,7 +306,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.beside-open": (
         "`{action}` was called while the outcome of `{other}` (#{seq}) was unknown, "
-        "which may rest on what it changes",
+        "and may change what that call rests on",
         "`{other}`（#{seq}）结果不明时调用了 `{action}`，后者可能改变其依据",
     ),
     "audit.answered-late": (
@@ -314,7 +314,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{call}` 已由人工认定，之后工具返回：{outcome}",
     ),
     "audit.effect-unknown": (
-        "nobody knows whether `{action}` took effect",
+        "it is unknown whether `{action}` took effect",
         "无法确定 `{action}` 是否已生效",
     ),
     "audit.until-resolved": ("{why} until it was resolved", "{why}，直至人工认定"),
@@ -323,7 +323,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "调用了 `{action}`，没有记录结果",
     ),
     "audit.held-back": (
-        "`{action}` was tried before the program accepts it, and held back",
+        "`{action}` was tried before the program accepted it, and was blocked",
         "程序许可之前尝试调用 `{action}`，已拦截",
     ),
     # --- verdicts ---
@@ -345,7 +345,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "已有结果不足以判断 `{predicate}`，却判断为 true",
     ),
     "audit.evidence-says": (
-        "`{predicate}` was judged {verdict}, its evidence says {other}",
+        "`{predicate}` was judged {verdict}, but its evidence says {other}",
         "`{predicate}` 被判断为 {verdict}，证据表明是 {other}",
     ),
     "audit.verdict-rests": (
@@ -390,18 +390,18 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "按已做的检查，程序不会到达 `{action}`",
     ),
     "audit.only-model": (
-        "only a model has judged it, and the handbook does not allow that",
+        "only a model has judged it, and the handbook doesn't allow that",
         "仅由模型判断，手册不允许",
     ),
     "audit.not-an-input": ("`{name}` is not an input of it", "`{name}` 不是其参数"),
     "audit.input-absent": ("`{name}` is missing", "缺少 `{name}`"),
-    "audit.input-type": ("`{name}` is of another type than its input", "`{name}` 的类型不符"),
+    "audit.input-type": ("`{name}` has the wrong type for its input", "`{name}` 的类型不符"),
     "audit.not-fixed": (
         "`{name}` is not the value that the handbook fixes",
         "`{name}` 不是手册规定的固定值",
     ),
     "audit.inputs-differ": (
-        "two inputs are `{name}`, and they differ",
+        "two inputs are named `{name}` and have different values",
         "两个参数都是 `{name}`，却不相同",
     ),
     "audit.no-value": ("`{name}` has no value", "`{name}` 没有值"),
@@ -412,7 +412,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.nothing-at": ("the answers have nothing at `{path}`", "结果中没有 `{path}`"),
     "audit.not-askable": (
-        "{call} cannot be called: `{name}` is of another type",
+        "{call} cannot be called: `{name}` has the wrong type",
         "无法调用 {call}：`{name}` 的类型不符",
     ),
     "audit.awaited": ("{call} is not answered yet (#{seq})", "{call} 尚未返回（#{seq}）"),
@@ -421,7 +421,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "最近一次调用 {call} 失败（#{seq}）",
     ),
     "audit.called-with-more": (
-        "{call} was called again with more than it takes (#{seq})",
+        "{call} was called again with extra arguments (#{seq})",
         "{call} 之后又以多余的参数调用（#{seq}）",
     ),
     "audit.earlier-connection": (
@@ -429,12 +429,12 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "{call} 的结果（#{seq}）来自先前的连接",
     ),
     "audit.served-already": (
-        "{call} (#{seq}) served `{action}` (#{change}) already, and an answer of the user serves "
-        "one call",
+        "the user's answer to {call} (#{seq}) was used for `{action}` (#{change}) already, and "
+        "each answer serves one call",
         "{call}（#{seq}）已用于 `{action}`（#{change}），用户的一次答复只能用于一次调用",
     ),
     "audit.changed-since": (
-        "{call} was answered (#{seq}) before `{action}` (#{change}) may have changed it",
+        "`{action}` (#{change}) may have changed the answer to {call} (#{seq})",
         "{call} 的结果（#{seq}）早于 `{action}`（#{change}），后者可能已改变它",
     ),
     "audit.not-called": ("{call} was not called", "没有调用 {call}"),
@@ -447,14 +447,14 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "不同的验证方式相互矛盾",
     ),
     "audit.undecided-by-answers": ("the answers do not decide it", "已有结果不足以判断"),
-    "audit.not-judged-for": ("nobody has judged it for these values", "没有针对这些参数值的判断"),
+    "audit.not-judged-for": ("it wasn't judged for these values", "没有针对这些参数值的判断"),
     "audit.judged-undecided": ("it was judged undecided", "判断结果为无法确定"),
     "audit.judged-on-older": (
-        "it was judged (#{seq}) on other answers than the newest",
+        "it was judged (#{seq}) on answers that aren't the newest",
         "判断（#{seq}）所依据的不是最新结果",
     ),
     "audit.order-unknown": (
-        "nobody knows whether `{action}` or the call that ends it came last",
+        "it is unknown whether `{action}` or the call that ends it came last",
         "无法确定 `{action}` 与结束它的调用哪个在后",
     ),
     "audit.gate-elsewhere": (
@@ -488,7 +488,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 执行时的参数与审批的不同（#{seq}）",
     ),
     "audit.held-but-shown": (
-        "`{action}` was held as unproven, the trace shows it {grade}",
+        "`{action}` was held as unproven, but the trace shows it {grade}",
         "`{action}` 因未经证明被拦截，而记录显示其为 {grade}",
     ),
     "audit.carried-out-already": (
@@ -500,11 +500,11 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 依据 `{read}`（#{seq}），执行前未重新查询",
     ),
     "audit.other-leaves": (
-        "the licence of `{action}` names other leaves than the trace shows",
+        "the licence of `{action}` names other requirements than the trace shows",
         "`{action}` 的许可所列条件与记录不符",
     ),
     "audit.recorded-as": (
-        "{what} is recorded as {recorded}, the trace shows it {shown}",
+        "{what} is recorded as {recorded}, but the trace shows it {shown}",
         "{what}记录为 {recorded}，而实际显示为 {shown}",
     ),
     # --- endings ---
@@ -517,7 +517,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "宣称 `{goal}` 已完成，但未被接受",
     ),
     "audit.never-completed": (
-        "the goal action of `{goal}` succeeded, the process never completed",
+        "the goal action of `{goal}` succeeded, but the process never completed",
         "`{goal}` 的目标操作已成功，流程却未结束",
     ),
     "audit.goal-not-done": (
@@ -533,25 +533,25 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{goal}` 仍可能获准却被拒绝：没有检查不成立",
     ),
     "audit.refused-other-false": (
-        "`{goal}` was refused while it could still be accepted: the false ones do not rule it out",
+        "`{goal}` was refused while it could still be accepted: the false checks don't rule it out",
         "`{goal}` 仍可能获准却被拒绝：不成立的检查并不排除它",
     ),
     "audit.ground-withheld": (
-        "what the user was asked may be the ground of the refusal",
+        "the question to the user may be the reason for the refusal",
         "向用户询问的内容可能是拒绝的依据",
     ),
     "audit.user-did-not-give": (
         "the user was asked and did not give {names}",
         "已询问用户，用户未提供 {names}",
     ),
-    "audit.not-offered": ("the tool `{action}` is not on offer", "未提供工具 `{action}`"),
+    "audit.not-offered": ("the tool `{action}` isn't offered", "未提供工具 `{action}`"),
     "audit.goal-failed": ("`{action}` failed (#{seq})", "`{action}` 失败（#{seq}）"),
     "audit.not-all-proven": (
-        "not all that `{action}` needs is proven",
+        "some requirements of `{action}` aren't proven",
         "`{action}` 的要求未全部证明",
     ),
     "audit.held-unproven": (
-        "`{action}` was held, because not all that it needs is proven",
+        "`{action}` was held, because some of its requirements aren't proven",
         "`{action}` 被拦截，因为其要求未全部证明",
     ),
     "audit.verifier-failed": (
@@ -561,15 +561,15 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     "audit.is-undecided": ("`{predicate}` is undecided: {why}", "无法判断 `{predicate}`：{why}"),
     # --- customers ---
     "audit.gives-away": (
-        "the message may give the check of `{predicate}` away",
+        "the message may reveal the check of `{predicate}`",
         "该消息可能透露 `{predicate}` 的检查内容",
     ),
     "audit.told-sentence": (
-        "the customer was told the sentence about `{predicate}`, and may hear only: {message}",
+        "the customer was told the sentence about `{predicate}`, but may hear only: {message}",
         "向客户说出了 `{predicate}` 的内容，而只可告知：{message}",
     ),
     "audit.told-answer": (
-        "the customer was told the verifier's answer about `{predicate}`, and may hear only: "
+        "the customer was told the verifier's answer about `{predicate}`, but may hear only: "
         "{message}",
         "向客户透露了 `{predicate}` 的查询结果，而只可告知：{message}",
     ),
@@ -600,7 +600,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "检查 {predicates} 之前就调用了 `{action}`",
     ),
     "audit.ran-although-false": (
-        "`{action}` ran although {predicates} did not come out as the SOP wants",
+        "`{action}` ran although {predicates} didn't have the value that the SOP requires",
         "{predicates} 不符合手册要求，`{action}` 仍执行",
     ),
     "audit.depends-on-time": ("`{predicate}` depends on the time", "`{predicate}` 取决于时间"),
@@ -609,7 +609,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "没有结果能证明 `{predicate}`，`{action}` 仍执行",
     ),
     "audit.last-words-no": (
-        "the user's last words before it are a no",
+        "the user's last reply before it was a no",
         "此前用户最后的答复是拒绝",
     ),
     "audit.own-words": (
@@ -624,7 +624,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.approval-of": ("an approval of `{action}` ({needed})", "`{action}` 的审批（{needed}）"),
     "audit.claimed-only": (
-        "{goals} is claimed, and no call carried it out",
+        "the agent claims {goals}, but no call carried it out",
         "宣称已完成 {goals}，但没有执行它的调用",
     ),
     "audit.refused-or-not": (
@@ -632,7 +632,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{goal}` 未执行：是否被拒绝、有无依据",
     ),
     "audit.nothing-rules-out": (
-        "`{goal}` was not carried out, and nothing that was checked rules it out",
+        "`{goal}` was not carried out, and no check that was made rules it out",
         "`{goal}` 未执行，而已做的检查并不排除它",
     ),
     "audit.call-withheld": (

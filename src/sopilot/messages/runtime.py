@@ -7,7 +7,7 @@ from typing import Final
 
 RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "separator": ("; ", "；"),
-    # --- names that nobody knows ---
+    # --- unknown names ---
     "did-you-mean": ("did you mean `{name}`?", "是否想用 `{name}`？"),
     "known-names": ("known names: {names}", "已知名称：{names}"),
     # --- handbooks ---
@@ -65,8 +65,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "nothing-amended": ("`{goal}` has these values already", "`{goal}` 已是这些值"),
     "already-carried-out": (
-        "the goal of `{goal}` was carried out with the values that it had; complete it, and "
-        "start it again for the others",
+        "the goal of `{goal}` was carried out with its earlier values; complete it, and "
+        "start it again with the new ones",
         "`{goal}` 已按原有的值办理；请先 complete，再用其他值 start",
     ),
     "no-process": ("no process is running; start one first", "没有正在办理的流程；请先用 start"),
@@ -75,14 +75,14 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{operation}` 不适用于 {place}",
     ),
     "unknown-decision": ("a decision is one of {names}", "决定须为以下之一：{names}"),
-    "no-such-result": ("#{seq} is no result of this process", "#{seq} 不是本流程的结果"),
+    "no-such-result": ("#{seq} isn't a result of this process", "#{seq} 不是本流程的结果"),
     "stale-result": ("#{seq} is a failure, or stale", "#{seq} 已失败或已过期"),
     "other-call": ("#{seq} is not what the step asks for", "#{seq} 不是当前步骤所需的结果"),
     # --- values that do not fit a schema ---
     "wrong-type": ("{where} must be of type {types}", "{where} 的类型必须是 {types}"),
     "nul-character": ("{where} has a NUL character in it", "{where} 含有 NUL 字符"),
     "wrong-value": ("{where} has the wrong value", "{where} 的值不对"),
-    "not-in-enum": ("{where} is not one of the values it may have", "{where} 不在可用的取值之中"),
+    "not-in-enum": ("{where} isn't one of the allowed values", "{where} 不在可用的取值之中"),
     "minimum": ("{where} must be at least {limit}", "{where} 不得小于 {limit}"),
     "maximum": ("{where} must be at most {limit}", "{where} 不得大于 {limit}"),
     "exclusiveMinimum": ("{where} must be greater than {limit}", "{where} 必须大于 {limit}"),
@@ -94,7 +94,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "maxLength": ("{where} must have at most {limit} characters", "{where} 最多 {limit} 个字符"),
     "minItems": ("{where} must have at least {limit} items", "{where} 至少要有 {limit} 项"),
     "maxItems": ("{where} must have at most {limit} items", "{where} 最多 {limit} 项"),
-    "wrong-form": ("{where} does not have the form that it must have", "{where} 的格式不对"),
+    "wrong-form": ("{where} has the wrong form", "{where} 的格式不对"),
     "missing-key": ("`{name}` is missing", "缺少 `{name}`"),
     "missing-key-in": ("`{name}` is missing in {where}", "{where} 中缺少 `{name}`"),
     "unexpected-key": ("`{name}` is not expected", "`{name}` 是多余的"),
@@ -145,7 +145,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "这一判断针对 `{rule}`，但流程引擎位于 `{function}`",
     ),
     "result-of-another": (
-        "{cited} is no result of this `{goal}`: make the call again here, and cite that",
+        "{cited} isn't a result of this `{goal}`: make the call again here, and cite that",
         "{cited} 不是本次 `{goal}` 的结果：请在此重新调用并引用新的结果",
     ),
     "no-result": (
@@ -177,7 +177,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "无法核验其依据（{kind}）",
     ),
     "outcome-open": (
-        "nobody knows yet how call `{call}` of `{action}` ended; it must not be made twice",
+        "the outcome of call `{call}` of `{action}` is unknown; don't make it again",
         "`{action}` 的调用 `{call}` 结果未知；不得再次调用",
     ),
     "no-procedure": (
@@ -190,7 +190,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 属于一项请求：请先 `start` {goals}",
     ),
     "no-request": (
-        "`{action}` is part of a request: no request leads to it",
+        "`{action}` is part of a request, but no request leads to it",
         "`{action}` 不属于任何请求",
     ),
     "checks-first": (
@@ -214,14 +214,14 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "first-complete": ("`complete`", "用 `complete`"),
     "first-step": ("take the step `{label}`", "完成步骤 `{label}`"),
     "no-input": (
-        "`{name}` is no input of `{action}` in the handbook, so nobody checked it: call it "
-        "without; it takes {names}",
+        "`{name}` isn't an input of `{action}` in the handbook, so it wasn't checked: call "
+        "`{action}` without it; it takes {names}",
         "`{name}` 不是 `{action}` 的参数，未经核验：请去掉它再调用；它的参数为 {names}",
     ),
     "nothing": ("nothing", "无"),
     "stand-in": (
-        "`{name}` holds something that no tool may be given as it was sent: a value that "
-        "JSON cannot say, or that has the form of a withheld one; call it with a plain one",
+        "`{name}` has a value that sopilot can't pass to a tool unchanged: JSON can't express "
+        "it, or it looks like a withheld value; call it with a plain value",
         "`{name}` 的值无法原样交给工具：请改用普通的值",
     ),
     "checked-for-another": (
@@ -234,7 +234,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 核验时的参数不同",
     ),
     "must-be-the-same": (
-        "`{name}` of `{action}` must be the same as another input of it: amend it so, or reject it",
+        "`{name}` of `{action}` must have the same value as another of its inputs: amend it, or "
+        "reject the call",
         "`{action}` 的 `{name}` 必须与另一参数相同：请改正或驳回",
     ),
     "blocked": (
@@ -249,8 +250,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{guarded}` 正在执行；待其有结果后再调用 `{action}`",
     ),
     "outcome-needed": (
-        "nobody knows yet how call `{call}` of `{guarded}` ended, and `{action}` may change "
-        "what it rests on; a person must say how it ended first",
+        "the outcome of call `{call}` of `{guarded}` is unknown, and `{action}` may change "
+        "what that call rests on; a person must first say how it ended",
         "`{guarded}` 的调用 `{call}` 结果未知，而 `{action}` 可能改变其依据；须先由人确认其结果",
     ),
     "broke-off": (
@@ -262,14 +263,14 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 等待批准：需要 {roles} 批准 {needed} 次，已有 {approvals} 次（调用 `{call}`）",
     ),
     "waits-amended": (
-        "`{action}` waits for approval with other arguments, for which its goal must be "
-        "started: {approvals} of {needed} from {roles} (call `{call}`)",
+        "`{action}` waits for approval with other arguments: {approvals} of {needed} from "
+        "{roles} (call `{call}`); start its goal with those arguments",
         "`{action}` 以其他参数等待批准，须为其 start：需要 {roles} 批准 {needed} 次，"
         "已有 {approvals} 次（调用 `{call}`）",
     ),
     "approved": ("`{action}` is approved", "`{action}` 已获批准"),
     "approved-amended": (
-        "`{action}` is approved with other arguments, for which its goal must be started",
+        "`{action}` is approved with other arguments; start its goal with those",
         "`{action}` 已以其他参数获批，须为其 start",
     ),
     "rejected": (
@@ -282,19 +283,22 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     # --- checks that are not proven ---
     "fixed-input": ("`{name}` is fixed to {value} here", "`{name}` 在此固定为 {value}"),
-    "two-values": ("two inputs are `{name}`, and they differ", "`{name}` 有两个不同的值"),
+    "two-values": (
+        "two inputs are named `{name}` and have different values",
+        "`{name}` 有两个不同的值",
+    ),
     "action-needs": ("`{action}` needs `{name}`", "`{action}` 需要 `{name}`"),
     "no-path": (
         "the program does not lead to `{action}` by what was checked",
         "按已核验的内容，流程不通向 `{action}`",
     ),
     "model-only": (
-        "only a model has judged it, and the handbook does not let it",
+        "only a model has judged it, and the handbook doesn't allow that",
         "只有模型作出判断，而手册不允许",
     ),
     "not-done-at": ("`{place}` was not done", "`{place}` 尚未完成"),
     "computed-otherwise": (
-        "`{name}` would be computed otherwise now: start the goal again, which does",
+        "`{name}` would have another value now: start the goal again to recompute it",
         "`{name}` 现在的计算结果会不同：请重新 start",
     ),
     "undecided": (
@@ -319,11 +323,11 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "最近一次调用 `{call}` 失败（#{seq}）",
     ),
     "called-with-more": (
-        "`{call}` was called again with more than it takes (#{seq})",
+        "`{call}` was called again with extra arguments (#{seq})",
         "`{call}` 又以多余的参数被调用（#{seq}）",
     ),
     "more-since": (
-        "it was called since with more than it takes (#{seq})",
+        "it was called with extra arguments since (#{seq})",
         "此后它又以多余的参数被调用（#{seq}）",
     ),
     "changes-what-it-reads": (
@@ -332,28 +336,28 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "call-again": ("`{call}` must be called again: {why}", "须再次调用 `{call}`：{why}"),
     "needs": ("it needs `{name}`", "缺少 `{name}`"),
-    "answers-cannot-tell": ("its verdict cannot be told from the answers", "结果不足以作出判断"),
+    "answers-cannot-tell": ("the answers don't decide its verdict", "结果不足以作出判断"),
     "answers-cannot-tell-because": (
-        "its verdict cannot be told from the answers: {problem}",
+        "the answers don't decide its verdict: {problem}",
         "结果不足以作出判断：{problem}",
     ),
     "calls-overlap": ("calls of `{action}` overlap", "`{action}` 的调用相互重叠"),
     "order-unknown": (
-        "nobody knows whether `{action}` or its end came last",
+        "it is unknown whether `{action}` or its end came last",
         "无法确定 `{action}` 与其结束的先后",
     ),
     "judged-undecided": ("it was judged undecided", "判断为 undecided"),
-    "not-judged": ("nobody has judged it for these values", "尚未对这些值作出判断"),
+    "not-judged": ("it wasn't judged for these values", "尚未对这些值作出判断"),
     "earlier-connection": (
         "`{action}` was called on an earlier connection to its server: call it again",
         "`{action}` 是在先前的连接上调用的：请再次调用",
     ),
     "connection-changed": (
-        "the connection to its server is another one since (#{seq})",
+        "the connection to its server was replaced since (#{seq})",
         "此后与服务器的连接已更换（#{seq}）",
     ),
     "may-change": (
-        "`{action}` broke off, and may change it at any time",
+        "`{action}` got no answer, and may still change it",
         "`{action}` 中断，可能随时改变它",
     ),
     "may-have-changed": (
@@ -361,11 +365,11 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "此后 `{action}`（#{seq}）可能已改变它",
     ),
     "may-be-changing": (
-        "`{action}` (#{seq}) may be changing it, its outcome is unknown",
+        "`{action}` (#{seq}) may be changing it: its outcome is unknown",
         "`{action}`（#{seq}）可能正在改变它，结果未知",
     ),
     "used-already": (
-        "a call rested on it already, and an answer of the user serves one call",
+        "it was used for a call already, and each answer of the user serves one call",
         "已有调用以它为依据，用户的一次答复只用于一次调用",
     ),
     # --- checks that the runtime passed by itself ---

@@ -67,7 +67,7 @@ class Waiting(NotCarriedOut):
 
 
 class OutcomeUnknown(NotCarriedOut):
-    """The call was sent, and nobody knows whether it was carried out."""
+    """The call was sent, and it is unknown whether it was carried out."""
 
 
 class Guard:

@@ -49,7 +49,7 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
         return _coded("wrong-value", f"{where} has the wrong value", where=where)
     options = schema.get("enum")
     if isinstance(options, list | tuple) and not any(same(value, option) for option in options):
-        text = f"{where} is not one of the values it may have"
+        text = f"{where} isn't one of the allowed values"
         return _coded("not-in-enum", text, where=where)
     bound = _bound_violation(value, schema, where)
     if bound is not None:
@@ -93,7 +93,7 @@ def _form_violation(value: str, pattern: str, where: str) -> str | None:
             return None
     except UnreadablePattern as problem:
         return f"{where} {problem}"
-    return _coded("wrong-form", f"{where} does not have the form that it must have", where=where)
+    return _coded("wrong-form", f"{where} has the wrong form", where=where)
 
 
 _Bound = tuple[str, Callable[[float, float], bool], str]

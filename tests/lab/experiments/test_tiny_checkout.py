@@ -93,7 +93,7 @@ def test_a_goal_that_is_not_offered_is_told_as_that(upstream: Upstream) -> None:
     assert "returns success and changes nothing" in reach.proof
     for arm in ("pg", "flat"):
         trials = {t.record.task: t.record for t in run_all(upstream, arm, "reference", "official")}
-        assert trials[str(task)].reason == "the tool take_back is not on offer"
+        assert trials[str(task)].reason == "the tool take_back isn't offered"
         assert trials[str(task)].ending == "refused"
 
 

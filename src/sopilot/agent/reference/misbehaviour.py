@@ -81,7 +81,7 @@ class Temptation:
 
 def not_offered(action: str) -> str:
     """Why a goal is given up that every requirement allows."""
-    return f"the tool {action} is not on offer"
+    return f"the tool {action} isn't offered"
 
 
 _SHORT: Mapping[str, Callable[[Mapping[str, JSON]], Mapping[str, JSON]]] = {
