@@ -40,8 +40,8 @@ def shard(reservations: list[str]) -> tuple[dict[str, int], dict[str, int], list
     home = find_checkout()
     tools = AirlineTools(load_tools(home), load_data(home))
     agreement = Agreement(airline_source().handbook, tools)
-    for one in reservations:
-        agreement.reservation(one)
+    for reservation in reservations:
+        agreement.reservation(reservation)
     tally = agreement.tally
     return dict(tally.cases), dict(tally.allowed), tally.differences
 
@@ -62,8 +62,8 @@ async def by_the_machine(count: int) -> tuple[int, int, list[str]]:
     agreement = Agreement(source.handbook, tools)
     rng = random.Random(17)
     licensed, wrong = 0, []
-    for one in rng.sample(sorted(tools.data["reservations"]), count):
-        record = tools.data["reservations"][one]
+    for number in rng.sample(sorted(tools.data["reservations"]), count):
+        record = tools.data["reservations"][number]
         case = policy.Case(
             record,
             tools.data["users"][record["user_id"]]["membership"],
@@ -72,12 +72,12 @@ async def by_the_machine(count: int) -> tuple[int, int, list[str]]:
             reason=rng.choice(policy.REASONS),
             says_unflown=rng.random() < 0.5,
         )
-        knows = {"user_id": record["user_id"], "reservation_id": one, "reason": case.reason}
-        said = {"said_unflown": "yes" if case.says_unflown else "no"}
-        done = await attempt(source, copied(tools), "cancel_reservation", knows, said)
+        knows = {"user_id": record["user_id"], "reservation_id": number, "reason": case.reason}
+        statement = {"said_unflown": "yes" if case.says_unflown else "no"}
+        done = await attempt(source, copied(tools), "cancel_reservation", knows, statement)
         licensed += done.licensed
         if done.licensed != policy.may_cancel(case) or done.findings:
-            wrong.append(f"{one} {case.reason} {case.says_unflown}: {done}")
+            wrong.append(f"{number} {case.reason} {case.says_unflown}: {done}")
     return count, licensed, wrong
 
 
@@ -93,10 +93,10 @@ def measure(every: int, sample: int, workers: int) -> dict[str, Any]:
     allowed: Counter[str] = Counter()
     differences: list[str] = []
     with ProcessPoolExecutor(workers, initializer=prepare) as pool:
-        for made, permitted, found in pool.map(shard, shards):
+        for made, permitted, problems in pool.map(shard, shards):
             cases.update(made)
             allowed.update(permitted)
-            differences += found
+            differences += problems
     count, licensed, wrong = asyncio.run(by_the_machine(sample))
     return {
         "passed": not (differences or wrong),

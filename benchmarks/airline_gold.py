@@ -90,8 +90,8 @@ class Replay:
                 self.reads += 1
                 simulation.perform(name, arguments)
                 continue
-            found = await self.judged(task.name, task.user_id, simulation, name, arguments)
-            self.rows.append({"task": task.name, "at": at, "action": name, **found})
+            verdict = await self.judged(task.name, task.user_id, simulation, name, arguments)
+            self.rows.append({"task": task.name, "at": at, "action": name, **verdict})
             simulation.perform(name, arguments)
 
     async def judged(
@@ -113,56 +113,64 @@ class Replay:
         if name == "cancel_reservation":
             row["reason"] = STATED.get(task, "change of plan")
         if done.made is None:
-            broken = {one: done.broken or (done.reason,) for one, done in tried}
+            broken = {goal: done.broken or (done.reason,) for goal, done in tried}
             return row | {"verdict": "not licensed", "broken": broken}
         other = {key: (done.made[key], gold[key]) for key in gold if done.made[key] != gold[key]}
         if other:
-            said = {key: f"policy {ours}, gold {theirs}" for key, (ours, theirs) in other.items()}
-            return row | {"verdict": "not licensed", "broken": {goal: said}}
+            differences = {
+                key: f"policy {ours}, gold {theirs}" for key, (ours, theirs) in other.items()
+            }
+            return row | {"verdict": "not licensed", "broken": {goal: differences}}
         return row | {"verdict": "licensed"}
 
     def ways(
         self, task: str, user: str, simulation: AirlineTools, name: str, gold: dict[str, Any]
     ) -> list[tuple[str, dict[str, Any], dict[str, str]]]:
         """The procedures that an action may have been meant as, with what the user knows."""
-        given = {"user_id": user, **gold}
+        arguments = {"user_id": user, **gold}
         if name == "book_reservation":
-            del given["nonfree_baggages"]
+            del arguments["nonfree_baggages"]
             legs = self.legs(simulation, gold["flights"])
-            return [(name, {**given, "legs": legs}, {"insurance_asked": gold["insurance"]})]
+            return [(name, {**arguments, "legs": legs}, {"insurance_asked": gold["insurance"]})]
         if name == "update_reservation_flights":
             legs = self.legs(simulation, gold["flights"])
-            return [("change_cabin", given, {}), ("change_flights", {**given, "legs": legs}, {})]
+            return [
+                ("change_cabin", arguments, {}),
+                ("change_flights", {**arguments, "legs": legs}, {}),
+            ]
         if name == "update_reservation_baggages":
-            del given["nonfree_baggages"]
-            return [("add_bags", given, {})]
+            del arguments["nonfree_baggages"]
+            return [("add_bags", arguments, {})]
         if name == "update_reservation_passengers":
-            return [("change_passengers", given, {})]
+            return [("change_passengers", arguments, {})]
         if name == "cancel_reservation":
-            return [(name, {**given, "reason": STATED.get(task, "change of plan")}, {})]
+            return [(name, {**arguments, "reason": STATED.get(task, "change of plan")}, {})]
         goal, flight = COMPLAINTS[task]
-        del given["amount"]
+        del arguments["amount"]
         about = self.complained_of(simulation, user, flight)
-        return [(goal, {**given, **about}, {})]
+        return [(goal, {**arguments, **about}, {})]
 
     def legs(self, simulation: AirlineTools, flights: list[dict[str, str]]) -> list[dict[str, str]]:
         known = simulation.data["flights"]
         return [
-            {**one, **{end: known[one["flight_number"]][end] for end in ("origin", "destination")}}
-            for one in flights
+            {
+                **flight,
+                **{end: known[flight["flight_number"]][end] for end in ("origin", "destination")},
+            }
+            for flight in flights
         ]
 
     def complained_of(self, simulation: AirlineTools, user: str, flight: str) -> dict[str, str]:
         """The user's newest reservation with a flight of that number, or with one of today."""
         mine = [
-            simulation.data["reservations"][one]
-            for one in simulation.data["users"][user]["reservations"]
+            simulation.data["reservations"][reservation]
+            for reservation in simulation.data["users"][user]["reservations"]
         ]
-        for one in sorted(mine, key=lambda each: str(each["created_at"]), reverse=True):
-            for leg in one["flights"]:
+        for reservation in sorted(mine, key=lambda each: str(each["created_at"]), reverse=True):
+            for leg in reservation["flights"]:
                 if flight in ("", leg["flight_number"]) and leg["date"] <= "2024-05-15":
                     return {
-                        "reservation_id": one["reservation_id"],
+                        "reservation_id": reservation["reservation_id"],
                         "flight_number": leg["flight_number"],
                         "date": leg["date"],
                     }
@@ -170,8 +178,8 @@ class Replay:
 
 
 def line(row: dict[str, Any]) -> str:
-    told = "; ".join(f"{goal}: {_told(rules)}" for goal, rules in row.get("broken", {}).items())
-    return f"{row['task']:>3}  {row['action']:30} {row['verdict']:13} {told}"
+    broken = "; ".join(f"{goal}: {_told(rules)}" for goal, rules in row.get("broken", {}).items())
+    return f"{row['task']:>3}  {row['action']:30} {row['verdict']:13} {broken}"
 
 
 def _told(rules: Any) -> str:

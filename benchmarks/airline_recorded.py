@@ -51,13 +51,13 @@ GROUNDS = ("just_booked", "in_business", "insured", "ahead", "in_force")
 def audited(
     handbook: Handbook, name: str, messages: list[dict[str, Any]]
 ) -> tuple[Transcript, Report]:
-    effects = frozenset(one.action for one in handbook.procedures.values())
+    effects = frozenset(procedure.action for procedure in handbook.procedures.values())
     transcript = read_messages(messages, effects=effects)
-    told = {"reason": REASONS.get(name, "change of plan")}
-    users = [one for one in transcript.calls if one.action == "get_user_details" and one.ok]
+    statements = {"reason": REASONS.get(name, "change of plan")}
+    users = [call for call in transcript.calls if call.action == "get_user_details" and call.ok]
     if users and users[-1].arguments:
-        told["user_id"] = users[-1].arguments["user_id"]
-    transcript = replace(transcript, values=told, now=NOW)
+        statements["user_id"] = users[-1].arguments["user_id"]
+    transcript = replace(transcript, values=statements, now=NOW)
     return transcript, audit_transcript(handbook, transcript, goal=None, judge=judge)
 
 
@@ -73,17 +73,18 @@ def cancellations(
         values = dict(call.arguments)
         known = reading.known(values)
         shown = {
-            one: known(Leaf(one, (("reservation_id", Name("reservation_id")),))) for one in GROUNDS
+            ground: known(Leaf(ground, (("reservation_id", Name("reservation_id")),)))
+            for ground in GROUNDS
         }
-        found = [one for one in report.findings if one.seq == call.seq]
+        findings = [finding for finding in report.findings if finding.seq == call.seq]
         rows.append(
             {
                 "run": name,
                 "reservation": values.get("reservation_id"),
                 "reason": REASONS.get(name, "change of plan"),
                 "grounds": shown,
-                "findings": sorted({one.code for one in found}),
-                "judgement": judgement(shown, call.ok, [one.code for one in found]),
+                "findings": sorted({finding.code for finding in findings}),
+                "judgement": judgement(shown, call.ok, [finding.code for finding in findings]),
                 "last_word": last_word(run["traj"], call.message),
                 "reward": run["reward"],
             }
@@ -123,31 +124,35 @@ def last_word(messages: list[dict[str, Any]], before: int) -> str:
 def read_by_hand() -> dict[tuple[str, int], tuple[str, str, str]]:
     """(run, number of the cancellation in it) → the judgement, right or wrong, and why."""
     text = (ROOT / "benchmarks" / "airline_read_by_hand.yaml").read_text("utf-8")
-    return {(run, number): (one, how, why) for run, number, one, how, why in yaml.safe_load(text)}
+    return {
+        (run, number): (action, how, why) for run, number, action, how, why in yaml.safe_load(text)
+    }
 
 
 def table(runs: dict[str, dict[str, Any]], reports: dict[str, Report]) -> dict[str, Any]:
     kinds: dict[str, Counter[str]] = {}
     for name, report in reports.items():
         side = "reward 1" if runs[name]["reward"] == 1 else "reward 0"
-        for code in sorted({one.code for one in report.findings}) or ["nothing found"]:
+        for code in sorted({finding.code for finding in report.findings}) or ["nothing found"]:
             kinds.setdefault(code, Counter())[side] += 1
-        broken = {one.code for one in report.findings} & {"executed-against-condition"}
+        broken = {finding.code for finding in report.findings} & {"executed-against-condition"}
         if broken:
             rules = {
-                one.predicate for one in report.findings if one.code == "executed-against-condition"
+                finding.predicate
+                for finding in report.findings
+                if finding.code == "executed-against-condition"
             }
-            for rule in sorted(str(one) for one in rules):
+            for rule in sorted(str(rule) for rule in rules):
                 kinds.setdefault(f"  {rule}", Counter())[side] += 1
     return {kind: dict(counts) for kind, counts in sorted(kinds.items())}
 
 
 def measure() -> dict[str, Any]:
     recorded = json.loads((find_checkout() / RECORDED).read_text("utf-8"))
-    runs = {f"{one['task_id']}.{one['trial']}": one for one in recorded}
+    runs = {f"{run['task_id']}.{run['trial']}": run for run in recorded}
     handbook = airline_source().handbook
     # Whether the user said yes stands in a column of its own.
-    plain = {name: replace(one, confirm=None) for name, one in handbook.actions.items()}
+    plain = {name: replace(action, confirm=None) for name, action in handbook.actions.items()}
     unasked = replace(handbook, actions=plain)
     reports: dict[str, Report] = {}
     rows: list[dict[str, Any]] = []
@@ -172,15 +177,15 @@ def measure() -> dict[str, Any]:
                 wrong.append(row)
                 print(f"read by hand as `{read[0]}`:")
         shown = f"{row['run']:>5} {row['reservation']} {row['judgement']:48}"
-        said = f"yes={row['last_word']:5} reward {row['reward']:.0f}"
-        print(f"{shown} {said}  {row.get('read_by_hand', '')}")
+        line = f"yes={row['last_word']:5} reward {row['reward']:.0f}"
+        print(f"{shown} {line}  {row.get('read_by_hand', '')}")
     judged = Counter(row["judgement"] for row in rows)
     return {
         "passed": not wrong,
         "runs": len(runs),
-        "reward_1": sum(one["reward"] == 1 for one in runs.values()),
-        "clean": sum(one.clean is True for one in reports.values()),
-        "not_judged": sum(one.clean is None for one in reports.values()),
+        "reward_1": sum(run["reward"] == 1 for run in runs.values()),
+        "clean": sum(report.clean is True for report in reports.values()),
+        "not_judged": sum(report.clean is None for report in reports.values()),
         "findings_against_reward": findings,
         "cancellations": len(rows),
         "judgements": dict(judged),

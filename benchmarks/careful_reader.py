@@ -48,10 +48,10 @@ async def over_sopbench(wanted: int) -> dict[str, Any]:
                 def careful(
                     reference: Reference,
                     programs: Mapping[str, Program],
-                    kept: list[CarefulReader] = readers_made,
+                    collected: list[CarefulReader] = readers_made,
                 ) -> CarefulReader:
-                    kept.append(CarefulReader(reference, readers(programs)))
-                    return kept[-1]
+                    collected.append(CarefulReader(reference, readers(programs)))
+                    return collected[-1]
 
                 run = await bench.run(task, VIEWS[arm], executor=careful)
                 runs += 1

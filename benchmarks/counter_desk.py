@@ -80,7 +80,7 @@ procedures:
 
 def counter_programs(text: str = HANDBOOK) -> dict[str, Program]:
     handbook = load_handbook(text, "counter.yaml")
-    return {goal: found.program for goal, found in compile_handbook(handbook).items()}
+    return {goal: compiled.program for goal, compiled in compile_handbook(handbook).items()}
 
 
 COUNTER = ProgramSet(counter_programs())

@@ -127,9 +127,9 @@ class Judge:
         self._seen: dict[str, list[SealedEvent]] = {}
         self.tally = Tally()
 
-    def heard(self, one: Acknowledged) -> None:
-        known = self._acknowledged.setdefault(one.session_id, {})
-        known[one.seq] = (one.hash, one.digest)
+    def heard(self, report: Acknowledged) -> None:
+        known = self._acknowledged.setdefault(report.session_id, {})
+        known[report.seq] = (report.hash, report.digest)
         self.tally.acknowledgements += 1
 
     async def check(self) -> None:
@@ -156,7 +156,7 @@ class Judge:
         if broken is not None:
             faults.append(f"{session_id}: chain broken at {broken}")
             return
-        known = {seq: told for seq, told in known.items() if seq >= 0}
+        known = {seq: acknowledged for seq, acknowledged in known.items() if seq >= 0}
         for seq, (sealed, _) in known.items():
             if seq >= len(events):
                 faults.append(f"{session_id}: acknowledged event {seq} lost")
@@ -191,10 +191,10 @@ class Judge:
             elif event.kind == "domain_result" and event.payload.get("ok") is False:
                 unmade.add(call)
         for calls in called.values():
-            carried_out = [one for one in calls if f"{session_id}:{one}" in journal]
-            if len(carried_out) > 1 or any(one not in unmade for one in calls[:-1]):
+            carried_out = [call for call in calls if f"{session_id}:{call}" in journal]
+            if len(carried_out) > 1 or any(call not in unmade for call in calls[:-1]):
                 self.tally.faults.append(f"{session_id}: an irreversible call was made again")
-        keys = {f"{session_id}:{one}" for calls in called.values() for one in calls}
+        keys = {f"{session_id}:{call}" for calls in called.values() for call in calls}
         unrecorded = [
             key for key in journal if key.startswith(f"{session_id}:") and key not in keys
         ]

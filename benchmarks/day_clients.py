@@ -84,18 +84,18 @@ class Client:
         if method == "initialize":
             self.session = answer.headers["mcp-session-id"]
         # The answer alone, or as the last event of a stream.
-        lines = (one.removeprefix("data: ") for one in answer.text.splitlines())
-        line = next((one for one in lines if one.startswith("{")), "")
+        lines = (line.removeprefix("data: ") for line in answer.text.splitlines())
+        line = next((line for line in lines if line.startswith("{")), "")
         return json.loads(line).get("result") if line else None
 
     async def _ask(self, method: str, params: dict[str, Any]) -> Any:
         """Until some host answers: for what may be asked twice."""
         begun, pause = time.monotonic(), 0.2
         while True:
-            found = await self._once(method, params, random.choice(self._hosts))
-            if found is not None:
+            result = await self._once(method, params, random.choice(self._hosts))
+            if result is not None:
                 self._heard.longest_wait = max(self._heard.longest_wait, time.monotonic() - begun)
-                return found
+                return result
             self._heard.failed_requests += 1
             await asyncio.sleep(random.uniform(0.5, 1.5) * pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -107,15 +107,15 @@ class Client:
         if name == "refund":
             host.refunding.append(since)
         try:
-            found = await self._once("tools/call", {"name": name, "arguments": arguments}, host)
+            result = await self._once("tools/call", {"name": name, "arguments": arguments}, host)
         finally:
             if name == "refund":
                 host.refunding.remove(since)
-        if found is None:
+        if result is None:
             self._heard.failed_requests += 1
             return "", await self.frame()
-        self._heard.misrouted += found["_meta"].get("sopilot/session") != self.session
-        texts = [one["text"] for one in found["content"] if one["type"] == "text"]
+        self._heard.misrouted += result["_meta"].get("sopilot/session") != self.session
+        texts = [block["text"] for block in result["content"] if block["type"] == "text"]
         answer = _ANSWER.match(texts[0])
         if answer is not None:
             self._heard.answers.append((self.session, int(answer[1]), name, self.order))
@@ -124,8 +124,8 @@ class Client:
         return texts[0], texts[1] if len(texts) > 1 else await self.frame()
 
     async def frame(self) -> str:
-        found = await self._ask("resources/read", {"uri": "sopilot://frame"})
-        return str(found["contents"][0]["text"])
+        resource = await self._ask("resources/read", {"uri": "sopilot://frame"})
+        return str(resource["contents"][0]["text"])
 
     async def _begin(self) -> None:
         about = {"protocolVersion": "2025-06-18", "capabilities": {},
@@ -165,9 +165,9 @@ class Client:
                 await asyncio.sleep(self._hour * random.uniform(0.2, 0.6))
                 await self._begin()  # a client that was started again, by the session's id
                 slot = await self.frame()
-            said, slot = await self._move(slot)
-            if said.startswith("Done: "):
-                ended = said[6:].split(".")[0]
+            text, slot = await self._move(slot)
+            if text.startswith("Done: "):
+                ended = text[6:].split(".")[0]
                 if ended in ("complete", "fail"):
                     self._heard.finished[self.session] = ended
             if self._started and slot.startswith("No process is running"):
@@ -186,9 +186,9 @@ class Client:
     async def _move(self, slot: str) -> tuple[str, str]:
         now = next((line for line in slot.splitlines() if line.startswith("Now: ")), slot)
         if slot.startswith("No process is running"):
-            given = {"order": self.order, "amount": self.amount}
+            arguments = {"order": self.order, "amount": self.amount}
             return await self._call(
-                STEP, {"operation": "start", "goal": "refund", "arguments": given}
+                STEP, {"operation": "start", "goal": "refund", "arguments": arguments}
             )
         self._started = True
         if "call `find_order`" in now or (
@@ -212,20 +212,20 @@ class Client:
         return await self._call(STEP, {"operation": "fail", "reason": reason})
 
     async def _pay(self, slot: str) -> tuple[str, str]:
-        said, slot = await self._call("refund", {"order": self.order, "amount": self.amount})
-        if "rejected" in said or "expired" in said:
+        text, slot = await self._call("refund", {"order": self.order, "amount": self.amount})
+        if "rejected" in text or "expired" in text:
             return await self._fail("Nobody has approved it.")
-        if "waits for approval" in said and self.kind == "left":
+        if "waits for approval" in text and self.kind == "left":
             self._asked_at = self._asked_at or time.monotonic()
             if time.monotonic() - self._asked_at > 0.8 * self._hour:
                 return await self._fail("Nobody has decided.")
-        if "waits for approval" in said or "outcome" in said.lower() or "twice" in said:
+        if "waits for approval" in text or "outcome" in text.lower() or "twice" in text:
             await asyncio.sleep(self._hour * random.uniform(0.05, 0.2))
-            return said, await self.frame()
+            return text, await self.frame()
         # Not now, and known as that; or it was settled by people a moment ago, and stands behind.
-        if said.startswith("Not done: ") or " failed: " in said or "stands at refund@done" in said:
+        if text.startswith("Not done: ") or " failed: " in text or "stands at refund@done" in text:
             await self._think(1, 3)
-        elif said and not _ANSWER.match(said):
-            self._heard.odd[re.sub(r"[0-9a-f]{12,}|call_\d+", "…", said)[:160]] += 1
+        elif text and not _ANSWER.match(text):
+            self._heard.odd[re.sub(r"[0-9a-f]{12,}|call_\d+", "…", text)[:160]] += 1
             await self._think(1, 3)
-        return said, slot
+        return text, slot

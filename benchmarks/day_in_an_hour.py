@@ -164,8 +164,8 @@ class Day:
             if self._database_is_down:
                 self.commands[f"{name}: refused, no store"] += 1
                 return ""
-            told = (done.stderr or done.stdout)[-500:]
-            self.wrong.append(f"sopilot {name} ended with {done.returncode}: {told}")
+            output = (done.stderr or done.stdout)[-500:]
+            self.wrong.append(f"sopilot {name} ended with {done.returncode}: {output}")
         return done.stdout
 
     async def prune(self) -> None:
@@ -215,7 +215,7 @@ class Day:
         hours = (3.5, 7.5, 8.5, 9.5, 10.5, 11.4, 14.5, 15.5, 16.5, 17.4, 19.2, 22.0)
         plan += [(at, kill(1 + n % 2, n % 3 != 0)) for n, at in enumerate(hours)]
         plan += [(hour + 0.3, self.prune) for hour in range(2, 24)]
-        return sorted(plan, key=lambda one: one[0])
+        return sorted(plan, key=lambda event: event[0])
 
     async def _at(self, hour: float, act: Callable[[], Awaitable[None]]) -> None:
         await asyncio.sleep(max(0.0, (hour - self.now) * self.hour))
@@ -224,12 +224,12 @@ class Day:
     async def sampling(self) -> None:
         """The host that nobody touches, and the connections of the database."""
         while self.now < 24:
-            found = self.hosts[0].size()
+            sizes = self.hosts[0].size()
             connections = 0
             with suppress(psycopg.Error):
                 connections = await asyncio.to_thread(self._connections)
-            if found is not None:
-                self.samples.append((*found, connections))
+            if sizes is not None:
+                self.samples.append((*sizes, connections))
             await asyncio.sleep(min(SAMPLE_SECONDS, self.hour / 2))
 
     def _connections(self) -> int:
@@ -285,7 +285,7 @@ class Day:
             },
         ]
         wrong = [*self.wrong, *judge.faults, *self._errors()]
-        wrong += [f"not flat: {one['what']}" for one in flats if not one["flat"]]
+        wrong += [f"not flat: {row['what']}" for row in flats if not row["flat"]]
         wrong += [f"given up: {count} {ending}" for ending, count in self.heard.endings.items()
                   if "given up" in ending]  # fmt: skip
         wrong += [f"{self.heard.misrouted} answers of other sessions"] * bool(self.heard.misrouted)
@@ -300,7 +300,9 @@ class Day:
             "commands": dict(self.commands),
             "failed_requests_tried_again": self.heard.failed_requests,
             "longest_wait_seconds": round(self.heard.longest_wait, 1),
-            "unknown_listed_after_seconds": [round(one, 1) for one in self.people.listed_after],
+            "unknown_listed_after_seconds": [
+                round(seconds, 1) for seconds in self.people.listed_after
+            ],
             **figures,
             "flat": flats,
             "wrong": wrong,
@@ -308,14 +310,14 @@ class Day:
 
     def _errors(self) -> list[str]:
         """Count errors in the servers' logs as wrong, whatever came of them."""
-        told: Counter[str] = Counter()
+        totals: Counter[str] = Counter()
         for host in self.hosts:
             for line in host.log.read_text(errors="replace").splitlines():
                 if not line.startswith("{"):  # a worker that did not come up says why
-                    told["a traceback"] += line.startswith("Traceback")
+                    totals["a traceback"] += line.startswith("Traceback")
                 elif (entry := json.loads(line))["level"] == "error":
-                    told[f"{entry['message']}: {entry.get('problem', '')}"[:200]] += 1
-        return [f"logged {count} times: {text}" for text, count in told.items() if count]
+                    totals[f"{entry['message']}: {entry.get('problem', '')}"[:200]] += 1
+        return [f"logged {count} times: {text}" for text, count in totals.items() if count]
 
 
 def missing_for_a_picture() -> list[str]:
@@ -337,15 +339,15 @@ async def run(minutes: float, folder: Path, database: PostgresHere, picture: Pat
         await day.live(prometheus)
         story = None
         if prometheus is not None:
-            from day_picture import told
+            from day_picture import read_story
 
-            story = told(prometheus, day.marks, day.begun, day.hour)
+            story = read_story(prometheus, day.marks, day.begun, day.hour)
     finally:
         if prometheus is not None:
             await prometheus.stop()
     figures = await day.judged(minutes)
     if story is not None:
-        figures["alerts"] = {one["alert"]: len(one["firing"]) for one in story["alerts"]}
+        figures["alerts"] = {alert["alert"]: len(alert["firing"]) for alert in story["alerts"]}
         empty = [panel["title"] for panel in story["panels"] if not panel["series"]]
         figures["panels"], figures["panels_without_data"] = len(story["panels"]), empty
         if picture is not None:
@@ -367,11 +369,11 @@ def measure(
         folder = keep or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
         begun, load = time.monotonic(), os.getloadavg()[0]
-        figures, told = asyncio.run(run(minutes, folder, database, picture))
-    if story and told is not None:
-        story.write_text(json.dumps(told))
-    used = [resource.getrusage(one) for one in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    spent = sum(one.ru_utime + one.ru_stime for one in used)
+        figures, series = asyncio.run(run(minutes, folder, database, picture))
+    if story and series is not None:
+        story.write_text(json.dumps(series))
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    spent = sum(usage.ru_utime + usage.ru_stime for usage in used)
     return {
         "passed": not figures["wrong"],
         **figures,

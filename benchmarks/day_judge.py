@@ -27,7 +27,7 @@ class Judge:
 
     def __init__(self, store: Store, archives: Sequence[Path]) -> None:
         self._store = store
-        self._archives = [SQLiteStore(one) for one in archives]
+        self._archives = [SQLiteStore(archive) for archive in archives]
         self.faults: list[str] = []
 
     async def judge(self, heard: Heard, ledger: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -42,17 +42,17 @@ class Judge:
             if wrong is not None:
                 broken += 1
                 self.faults.append(f"{session_id} cannot be verified: {wrong}")
-            given = await session_input(store, session_id, handbook=None, goal=None)
-            for one in given.audit():
-                for finding in one.report.findings:
+            source = await session_input(store, session_id, handbook=None, goal=None)
+            for audited in source.audit():
+                for finding in audited.report.findings:
                     findings[finding.code] += 1
                     if finding.severity == "error":
                         errors += 1
                         self.faults.append(f"{session_id}: audit: {finding.code}")
-        unsettled = {one.id for one in await self._store.unresolved(now=SystemClock().now())}
+        unsettled = {record.id for record in await self._store.unresolved(now=SystemClock().now())}
         figures = {
             "sessions": len(where),
-            "sessions_in_archives": sum(one is not self._store for one in where.values()),
+            "sessions_in_archives": sum(store is not self._store for store in where.values()),
             "sessions_missing": self._missing(heard, where),
             "sessions_that_cannot_be_verified": broken,
             "acknowledged": len(heard.answers),
@@ -78,15 +78,15 @@ class Judge:
         return where
 
     def _missing(self, heard: Heard, where: dict[str, Store]) -> int:
-        told = {session for session, *_ in heard.answers} | set(heard.finished)
-        missing = told - set(where)
-        self.faults += [f"{one} was talked with, and is nowhere" for one in missing]
+        sessions = {session for session, *_ in heard.answers} | set(heard.finished)
+        missing = sessions - set(where)
+        self.faults += [f"{session} was talked with, and is nowhere" for session in missing]
         return len(missing)
 
     def _lost(self, heard: Heard, traces: dict[str, list[SealedEvent]]) -> int:
         lost = 0
         results = {
-            session: {one.event.seq for one in events if one.event.kind == "domain_result"}
+            session: {sealed.event.seq for sealed in events if sealed.event.kind == "domain_result"}
             for session, events in traces.items()
         }
         for session, number, tool, _ in heard.answers:
@@ -94,7 +94,7 @@ class Judge:
                 lost += 1
                 self.faults.append(f"{session}: #{number} of {tool} is not in the trace")
         for session, ended in heard.finished.items():
-            kinds = {one.event.kind for one in traces.get(session, ())}
+            kinds = {sealed.event.kind for sealed in traces.get(session, ())}
             if ended not in kinds:
                 lost += 1
                 self.faults.append(f"{session}: was told `{ended}`, which is not in the trace")
@@ -105,9 +105,9 @@ class Judge:
         traces: dict[str, list[SealedEvent]], unsettled: set[str],
     ) -> dict[str, int]:  # fmt: skip
         """The ledger against the traces: each thing that was done, once, with its reasons."""
-        orders = Counter(one["order"] for one in ledger)
+        orders = Counter(entry["order"] for entry in ledger)
         twice = {order for order, times in orders.items() if times > 1}
-        told = {order for *_, tool, order in heard.answers if tool == "refund"}
+        confirmed = {order for *_, tool, order in heard.answers if tool == "refund"}
         unfounded = unapproved = hidden = unknown = 0
         for entry in ledger:
             session, call, _ = str(entry["key"]).rsplit(":", 2)
@@ -115,13 +115,16 @@ class Judge:
             if entry["order"].startswith("undelivered") or entry["amount"] > LARGEST:
                 unfounded += 1
                 self.faults.append(f"{entry['key']}: done, though refused: {entry['order']}")
-            of_call = [one.event for one in events if one.event.payload.get("call_id") == call]
-            kinds = {one.kind for one in of_call}
+            of_call = [
+                sealed.event for sealed in events if sealed.event.payload.get("call_id") == call
+            ]
+            kinds = {event.kind for event in of_call}
             if "domain_call" not in kinds:
                 unfounded += 1
                 self.faults.append(f"{entry['key']}: done, and no call of any trace")
             approved = any(
-                one.kind == "decision" and one.payload["decision"] == "approve" for one in of_call
+                event.kind == "decision" and event.payload["decision"] == "approve"
+                for event in of_call
             )
             if entry["amount"] > ALONE and not approved:
                 unapproved += 1
@@ -131,9 +134,9 @@ class Judge:
                 if session not in unsettled:
                     hidden += 1
                     self.faults.append(f"{entry['key']}: unknown, and on no list")
-        phantom = told - set(orders)
-        self.faults += [f"{one}: done twice" for one in twice]
-        self.faults += [f"{one}: the client was told it is done" for one in phantom]
+        phantom = confirmed - set(orders)
+        self.faults += [f"{order}: done twice" for order in twice]
+        self.faults += [f"{order}: the client was told it is done" for order in phantom]
         return {
             "really_done": len(ledger),
             "done_twice": len(twice),

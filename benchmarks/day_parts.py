@@ -153,7 +153,7 @@ class Prometheus(Part):
         self._url = f"http://127.0.0.1:{port}"
         rules = folder / "alerts.yaml"
         rules.write_text(ALERTS.read_text("utf-8").replace("> 3600", f"> {hour:g}"), "utf-8")
-        targets = [{"targets": [one.admin], "labels": {"instance": one.name}} for one in hosts]
+        targets = [{"targets": [host.admin], "labels": {"instance": host.name}} for host in hosts]
         config = folder / "prometheus.json"  # JSON is YAML
         config.write_text(
             json.dumps(
@@ -178,7 +178,7 @@ class Prometheus(Part):
 
     def ask(self, query: str, begun: float, ended: float, step: float) -> list[dict[str, Any]]:
         """The series of a range; what Prometheus refuses is an error of the query."""
-        asked = urlencode({"query": query, "start": begun, "end": ended, "step": step})
-        with urlopen(f"{self._url}/api/v1/query_range?{asked}", timeout=30) as answer:
-            found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
-        return found
+        query_string = urlencode({"query": query, "start": begun, "end": ended, "step": step})
+        with urlopen(f"{self._url}/api/v1/query_range?{query_string}", timeout=30) as answer:
+            series: list[dict[str, Any]] = json.load(answer)["data"]["result"]
+        return series

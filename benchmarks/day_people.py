@@ -44,7 +44,7 @@ class People:
                 self.decided["tried again"] += not self.away
 
     async def _decide(self, session: str, call: str) -> None:
-        held = {one.call_id: one for one in (await waiting_in(self._store, session)).held}
+        held = {call.call_id: call for call in (await waiting_in(self._store, session)).held}
         if call not in held:
             return
         kind = str(held[call].arguments["order"]).split("-")[0]
@@ -58,18 +58,18 @@ class People:
 
     async def _settle(self) -> None:
         """By what the shop's own ledger says of the call's key."""
-        done = {one["key"].rpartition(":")[0]: one["at"] for one in self._shop.entries()}
+        done = {entry["key"].rpartition(":")[0]: entry["at"] for entry in self._shop.entries()}
         for record in await self._store.unresolved(now=SystemClock().now()):
-            for one in (await waiting_in(self._store, record.id)).unknown:
-                key = f"{one.session_id}:{one.call_id}"
+            for call in (await waiting_in(self._store, record.id)).unknown:
+                key = f"{call.session_id}:{call.call_id}"
                 if key not in self._seen:
                     self._seen[key] = time.time()
-                    self._mark("unknown", one.session_id[:6])
+                    self._mark("unknown", call.session_id[:6])
                     if key in done:
                         self.listed_after.append(time.time() - done[key])
                 if time.time() - self._seen[key] < TO_FIND_OUT * self._hour:
                     continue
                 await resolve_when_free(
-                    self._store, one.session_id, one.call_id, ok=key in done, by="Kim"
+                    self._store, call.session_id, call.call_id, ok=key in done, by="Kim"
                 )
                 self.decided["settled: happened" if key in done else "settled: did not"] += 1

@@ -26,7 +26,7 @@ COLOURS = {"deploy": "tab:blue", "kill": "tab:red", "PostgreSQL down": "black",
            "shop down": "tab:purple", "back-up": "tab:green"}  # fmt: skip
 
 
-def told(
+def read_story(
     prometheus: Prometheus, marks: Sequence[tuple[float, str, str]], begun: float, hour: float
 ) -> dict[str, Any]:
     """Prometheus's answers to every query of every panel, and the alerts that fired."""
@@ -37,28 +37,28 @@ def told(
     for panel in dashboard["panels"]:
         series = []
         for target in panel["targets"]:
-            asked = target["expr"].replace("$__rate_interval", f"{4 * SCRAPE_SECONDS}s")
-            for one in prometheus.ask(asked, begun, ended, step):
+            expression = target["expr"].replace("$__rate_interval", f"{4 * SCRAPE_SECONDS}s")
+            for row in prometheus.ask(expression, begun, ended, step):
                 legend = re.sub(
                     r"{{\s*(\w+)\s*}}",
-                    lambda found, labels=one["metric"]: labels.get(found[1], ""),
+                    lambda match, labels=row["metric"]: labels.get(match[1], ""),
                     target["legendFormat"],
                 )
-                values = [(float(at), float(value)) for at, value in one["values"]]
+                values = [(float(at), float(value)) for at, value in row["values"]]
                 series.append({"legend": legend, "values": values})
         unit = panel["fieldConfig"]["defaults"].get("unit", "")
         panels.append({"title": panel["title"], "unit": unit, "series": series})
     firing: dict[str, list[float]] = {}
-    for one in prometheus.ask('ALERTS{alertstate="firing"}', begun, ended, step):
-        name = one["metric"]["alertname"]
-        firing.setdefault(name, []).extend(float(at) for at, _ in one["values"])
+    for alert in prometheus.ask('ALERTS{alertstate="firing"}', begun, ended, step):
+        name = alert["metric"]["alertname"]
+        firing.setdefault(name, []).extend(float(at) for at, _ in alert["values"])
     return {
         "begun": begun,
         "hour": hour,
         "step": step,
         "panels": panels,
         "alerts": [{"alert": name, "firing": times} for name, times in sorted(firing.items())],
-        "marks": [list(one) for one in marks],
+        "marks": [list(mark) for mark in marks],
     }
 
 
@@ -72,7 +72,7 @@ def draw(story: Mapping[str, Any], file: Path) -> None:
     rows = -(-len(story["panels"]) // COLUMNS)
     figure = pyplot.figure(figsize=(17, 2.5 * rows + 2.6), layout="constrained")
     grid = figure.add_gridspec(rows + 1, COLUMNS)
-    ends = [one["values"][-1][0] for panel in story["panels"] for one in panel["series"]]
+    ends = [series["values"][-1][0] for panel in story["panels"] for series in panel["series"]]
     last = _hour(story, max(ends, default=story["begun"] + 24 * story["hour"]))
     for number, panel in enumerate(story["panels"]):
         axes = figure.add_subplot(grid[number // COLUMNS, number % COLUMNS])
@@ -106,10 +106,10 @@ def _common(axes: Any, story: Mapping[str, Any], last: float) -> None:
 
 def _panel(axes: Any, story: Mapping[str, Any], panel: Mapping[str, Any]) -> None:
     unit, times = UNITS.get(panel["unit"], (panel["unit"], 1.0))
-    for one in panel["series"]:
-        moments, values = _with_gaps(one["values"], story["step"])
+    for series in panel["series"]:
+        moments, values = _with_gaps(series["values"], story["step"])
         hours = [_hour(story, moment) for moment in moments]
-        axes.plot(hours, [value * times for value in values], label=one["legend"], linewidth=1)
+        axes.plot(hours, [value * times for value in values], label=series["legend"], linewidth=1)
     axes.set_title(panel["title"] + f" [{unit}]" * bool(unit), fontsize=10, loc="left")
     axes.set_ylim(0, axes.get_ylim()[1] * 1.3)  # room for the legend
     if panel["series"]:
@@ -134,8 +134,8 @@ def _with_gaps(values: Sequence[Sequence[float]], step: float) -> tuple[list[flo
 def _alerts(axes: Any, story: Mapping[str, Any]) -> None:
     """A line an alert, over a line of what happened."""
     wide = story["step"] / story["hour"]
-    for row, one in enumerate(story["alerts"], 1):
-        bars = [(_hour(story, moment) - wide, wide) for moment in one["firing"]]
+    for row, alert in enumerate(story["alerts"], 1):
+        bars = [(_hour(story, moment) - wide, wide) for moment in alert["firing"]]
         axes.broken_barh(bars, (row - 0.35, 0.7), color="tab:orange")
     seen: set[str] = set()
     for moment, what, _ in story["marks"]:
@@ -143,7 +143,7 @@ def _alerts(axes: Any, story: Mapping[str, Any]) -> None:
             label = None if what in seen else what
             seen.add(what)
             axes.plot(_hour(story, moment), 0, "v", color=COLOURS[what], label=label)
-    names = ["what happened", *(one["alert"] for one in story["alerts"])]
+    names = ["what happened", *(alert["alert"] for alert in story["alerts"])]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(-0.6, len(names) + 0.4)
     axes.set_title("Alerts that fired", fontsize=10, loc="left")

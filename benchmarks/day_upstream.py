@@ -40,12 +40,12 @@ async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
 
 
 async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
-    given = params.arguments or {}
-    order = str(given.get("order", ""))
+    arguments = params.arguments or {}
+    order = str(arguments.get("order", ""))
     if params.name == "find_order":
         state = "on its way" if order.startswith("undelivered") else "delivered"
         return types.CallToolResult(content=[], structured_content={"state": state})
-    entry = {"at": time.time(), "order": order, "amount": given.get("amount"),
+    entry = {"at": time.time(), "order": order, "amount": arguments.get("amount"),
              "key": (params.meta or {}).get(KEY)}  # fmt: skip
     with Path(sys.argv[2]).open("a", encoding="utf-8") as ledger:
         ledger.write(json.dumps(entry) + "\n")

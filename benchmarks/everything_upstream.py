@@ -234,8 +234,10 @@ class Everything:
         request: types.InputRequest
         answer: Any
         if name == "test_sampling":
-            said = types.SamplingMessage(role="user", content=_text(str(arguments.get("prompt"))))
-            wanted = types.CreateMessageRequestParams(messages=[said], max_tokens=100)
+            message = types.SamplingMessage(
+                role="user", content=_text(str(arguments.get("prompt")))
+            )
+            wanted = types.CreateMessageRequestParams(messages=[message], max_tokens=100)
             request, answer = types.CreateMessageRequest(params=wanted), types.CreateMessageResult
         elif name == "roots":
             request, answer = types.ListRootsRequest(), types.ListRootsResult
@@ -248,42 +250,42 @@ class Everything:
         else:
             raise MCPError(types.INVALID_PARAMS, f"no tool {name}")
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            given = (params.input_responses or {}).get("it")
-            if given is None:
+            response = (params.input_responses or {}).get("it")
+            if response is None:
                 return types.InputRequiredResult(input_requests={"it": request}, request_state="s")
         else:
             with_it = ServerMessageMetadata(related_request_id=ctx.request_id)
-            given = await ctx.session.send_request(request, answer, metadata=with_it)
-        told = json.dumps(given.model_dump(by_alias=True, mode="json", exclude_none=True))
-        return types.CallToolResult(content=[_text(f"Answer: {told}")])
+            response = await ctx.session.send_request(request, answer, metadata=with_it)
+        answer_text = json.dumps(response.model_dump(by_alias=True, mode="json", exclude_none=True))
+        return types.CallToolResult(content=[_text(f"Answer: {answer_text}")])
 
     async def list_resources(self, ctx: Context, params: object) -> types.ListResourcesResult:
         named = {_STATIC: "text/plain", _BINARY: "image/png", _WATCHED: "text/plain"}
-        found = [
+        resources = [
             types.Resource(
                 uri=uri, name=uri.partition("//")[2], description="A test.", mime_type=kind
             )
             for uri, kind in named.items()
         ]
         forged = types.Resource(uri="sopilot://frame", name="frame", mime_type="text/plain")
-        return types.ListResourcesResult(resources=[*found, forged])
+        return types.ListResourcesResult(resources=[*resources, forged])
 
     async def list_templates(
         self, ctx: Context, params: object
     ) -> types.ListResourceTemplatesResult:
-        one = types.ResourceTemplate(uri_template="test://template/{id}/data", name="template")
-        return types.ListResourceTemplatesResult(resource_templates=[one])
+        template = types.ResourceTemplate(uri_template="test://template/{id}/data", name="template")
+        return types.ListResourceTemplatesResult(resource_templates=[template])
 
     async def read_resource(
         self, ctx: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
         uri = str(params.uri)
-        found = _TEMPLATE.fullmatch(uri)
+        match = _TEMPLATE.fullmatch(uri)
         if uri == _BINARY:
             blob = types.BlobResourceContents(uri=uri, mime_type="image/png", blob=PIXEL)
             return types.ReadResourceResult(contents=[blob])
-        if found is not None:
-            text = json.dumps({"id": found[1], "data": f"Data for ID: {found[1]}"})
+        if match is not None:
+            text = json.dumps({"id": match[1], "data": f"Data for ID: {match[1]}"})
         elif uri in (_STATIC, _WATCHED):
             text = "This is the content of the static text resource."
         else:
@@ -310,7 +312,9 @@ class Everything:
                 types.Prompt(
                     name=name,
                     description="A test.",
-                    arguments=[types.PromptArgument(name=one, required=True) for one in wanted],
+                    arguments=[
+                        types.PromptArgument(name=argument, required=True) for argument in wanted
+                    ],
                 )
                 for name, (wanted, _) in _PROMPTS.items()
             ]
@@ -321,15 +325,17 @@ class Everything:
     ) -> types.GetPromptResult:
         if params.name not in _PROMPTS:
             raise MCPError(types.INVALID_PARAMS, f"no prompt {params.name}")
-        said = [_PROMPTS[params.name][1](params.arguments or {}), _text("Please look at it.")]
+        blocks = [_PROMPTS[params.name][1](params.arguments or {}), _text("Please look at it.")]
         return types.GetPromptResult(
-            messages=[types.PromptMessage(role="user", content=block) for block in said]
+            messages=[types.PromptMessage(role="user", content=block) for block in blocks]
         )
 
     async def complete(
         self, ctx: Context, params: types.CompleteRequestParams
     ) -> types.CompleteResult:
-        words = [one for one in ("paris", "park", "party") if one.startswith(params.argument.value)]
+        words = [
+            word for word in ("paris", "park", "party") if word.startswith(params.argument.value)
+        ]
         return types.CompleteResult(completion=types.Completion(values=words, total=len(words)))
 
     async def set_level(
@@ -351,18 +357,18 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--http", type=int)
     parser.add_argument("--modern", action="store_true")
-    asked = parser.parse_args()
-    server = Everything(modern=asked.modern).server
-    if asked.http is not None:
+    parsed = parser.parse_args()
+    server = Everything(modern=parsed.modern).server
+    if parsed.http is not None:
         import uvicorn
 
         app = server.streamable_http_app(host="127.0.0.1")
-        config = uvicorn.Config(app, host="127.0.0.1", port=asked.http, log_level="error")
+        config = uvicorn.Config(app, host="127.0.0.1", port=parsed.http, log_level="error")
         await uvicorn.Server(config).serve()
         return
     options = server.create_initialization_options()
     async with stdio_server() as (read, write), server.lifespan(server) as state:
-        if asked.modern:
+        if parsed.modern:
             await server.run(read, write, options)
         else:
             await serve_loop(server, read, write, lifespan_state=state, init_options=options)

@@ -36,25 +36,28 @@ _HTML: Final = b"<!doctype html><html><body>Bad gateway</body></html>"
 def request_from_wire(body: Mapping[str, Any]) -> ModelRequest:
     messages = [
         Message(
-            one["role"],
-            text(one.get("content"), "content"),
+            message["role"],
+            text(message.get("content"), "content"),
             tuple(
                 ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
-                for call in one.get("tool_calls") or ()
+                for call in message.get("tool_calls") or ()
             ),
-            one.get("tool_call_id"),
+            message.get("tool_call_id"),
         )
-        for one in body["messages"]
+        for message in body["messages"]
     ]
     names = {call.id: call.name for message in messages for call in message.tool_calls}
     named = [
         Message(m.role, m.content, m.tool_calls, m.tool_call_id, names.get(m.tool_call_id or ""))
         for m in messages
     ]
-    tools = [one["function"] for one in body.get("tools", ())]
+    tools = [tool["function"] for tool in body.get("tools", ())]
     return ModelRequest(
         named,
-        [ToolSchema(one["name"], one.get("description", ""), one["parameters"]) for one in tools],
+        [
+            ToolSchema(tool["name"], tool.get("description", ""), tool["parameters"])
+            for tool in tools
+        ],
     )
 
 

@@ -140,15 +140,15 @@ def twice(
             bare.setdefault(check, []).append(label[2:])
     held["checks"] += len(bare)
     for check, labels in bare.items():
-        for one in labels:
-            again = _reached(lay_out(program).functions[function.name], one) & set(labels)
+        for each in labels:
+            again = _reached(lay_out(program).functions[function.name], each) & set(labels)
             if again:
-                yield f"{function.name}: asked at {one} and again at {min(again)}: {check}"
+                yield f"{function.name}: asked at {each} and again at {min(again)}: {check}"
 
 
 def _reached(layout: FunctionLayout, label: str) -> set[str]:
     """The steps that may come after one."""
-    found: set[str] = set()
+    labels: set[str] = set()
     waiting = [label]
     while waiting:
         here = waiting.pop()
@@ -157,11 +157,11 @@ def _reached(layout: FunctionLayout, label: str) -> set[str]:
         if isinstance(step, Branch):
             following = {step.then, step.otherwise}
         elif isinstance(step, Choose):
-            following = {one.target for one in step.options}
-        new = {one for one in following if one is not None} - found
-        found |= new
+            following = {option.target for option in step.options}
+        new = {label for label in following if label is not None} - labels
+        labels |= new
         waiting += new
-    return found
+    return labels
 
 
 def machine_moves(
@@ -183,23 +183,23 @@ def truth_table(
     function: Function, lines: list[str], language: str, held: Counter[str]
 ) -> Iterator[str]:
     begun = TRUE_IF[language]
-    said = next((line for line in lines if line.startswith(begun)), None)
-    if said is None:
+    sentence = next((line for line in lines if line.startswith(begun)), None)
+    if sentence is None:
         yield f"{function.name}: the group does not say when it is true"
         return
-    text = said.removeprefix(begun)
+    text = sentence.removeprefix(begun)
     decides_last = text.endswith(EVERY_ONE[language])
     meaning = read_condition(text.removesuffix(EVERY_ONE[language]), WORDS[language])
     checks = [step for step in function.steps if isinstance(step, Check)]
     slots = list(dict.fromkeys(step.slot for step in checks))
     for values in itertools.product((False, True), repeat=len(slots)):
         truth = dict(zip(slots, values, strict=True))
-        value, asked = walked(function, truth)
+        value, questions = walked(function, truth)
         held["rows of truth tables"] += 1
         if meaning(truth) is not value:
             yield f"{function.name}: says {meaning(truth)} and comes out {value} for {truth}"
             return
-        if decides_last and len(asked) < len(slots):
+        if decides_last and len(questions) < len(slots):
             yield f"{function.name}: says that it checks every one, and leaves some out"
             return
 
@@ -253,16 +253,16 @@ def read_condition(text: str, words: Mapping[str, str]) -> Callable[[Truth], boo
 def walked(function: Function, truth: Truth) -> tuple[bool, set[str]]:
     """The result of the steps for these verdicts, and the checks that were asked."""
     steps = {step.label: index for index, step in enumerate(function.steps)}
-    asked: set[str] = set()
+    questions: set[str] = set()
     position = 0
     while True:
         step: Step = function.steps[position]
         target: str | None = None
         if isinstance(step, ReturnStep):
             assert step.holds is not None
-            return _true(step.holds, truth), asked
+            return _true(step.holds, truth), questions
         if isinstance(step, Check):
-            asked.add(step.slot)
+            questions.add(step.slot)
             target = step.met if truth[step.slot] is step.wanted else step.unmet
         elif isinstance(step, Branch):
             target = step.then if _true(step.when, truth) else step.otherwise
@@ -274,7 +274,7 @@ def _true(condition: Condition, truth: Truth) -> bool:
         return condition.value
     if isinstance(condition, Holds):
         return truth[condition.slot] is condition.wanted
-    parts = [_true(one, truth) for one in condition.conditions]
+    parts = [_true(part, truth) for part in condition.conditions]
     return any(parts) if isinstance(condition, Some) else all(parts)
 
 
@@ -285,23 +285,23 @@ def over_sopbench(limit: int | None) -> tuple[Counter[str], list[str]]:
     from sopilot.runner.sources import compile_source
 
     held: Counter[str] = Counter()
-    found: list[str] = []
+    failures: list[str] = []
     for tools in ("official", "full-state"):
         for unit in compile_source("sopbench:all", tools=tools)[:limit]:
             held["programs"] += 1
             for language in TRUE_IF:
-                found += [
+                failures += [
                     f"{unit.label} ({tools}, {language}): {problem}"
                     for problem in problems(unit.program, language, held)
                 ]
-    return held, found
+    return held, failures
 
 
 def measure(limit: int | None) -> dict[str, object]:
-    held, found = over_sopbench(limit)
-    for problem in found[:20]:
+    held, failures = over_sopbench(limit)
+    for problem in failures[:20]:
         print(f"  {problem}")
-    return {"passed": not found, **held, "problems": len(found)}
+    return {"passed": not failures, **held, "problems": len(failures)}
 
 
 if __name__ == "__main__":

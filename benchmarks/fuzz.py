@@ -45,13 +45,13 @@ def child(name: str, folder: Path, seconds: int, longest: int) -> None:
     with atheris.instrument_imports(include=["sopilot"]):
         import fuzz_readers
     reader = fuzz_readers.READERS[name]
-    seeds, found = folder / "seeds", folder / "found"
-    for one in (seeds, found):
-        one.mkdir(parents=True, exist_ok=True)
+    seeds, new = folder / "seeds", folder / "found"
+    for each in (seeds, new):
+        each.mkdir(parents=True, exist_ok=True)
     for seed in reader.seeds():
         seeds.joinpath(hashlib.sha1(seed).hexdigest()).write_bytes(seed)
     words = folder / "words"
-    words.write_text("".join(f"{_word(one)}\n" for one in reader.words()), "ascii")
+    words.write_text("".join(f"{_word(word)}\n" for word in reader.words()), "ascii")
     faults: dict[str, dict[str, Any]] = {}
     inputs, written = 0, time.monotonic()
 
@@ -82,7 +82,7 @@ def child(name: str, folder: Path, seconds: int, longest: int) -> None:
 
     limits = [f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096", "-verbosity=1"]
     limits += [f"-max_len={longest}", f"-dict={words}"]
-    atheris.Setup([sys.argv[0], *limits, str(found), str(seeds)], one_input)
+    atheris.Setup([sys.argv[0], *limits, str(new), str(seeds)], one_input)
     atheris.Fuzz()
 
 
@@ -101,12 +101,14 @@ def campaign(name: str, folder: Path, seconds: int) -> dict[str, Any]:
         _part(name, folder, share, longest)
         for share, longest in ((short, SHORT), (seconds - short, LONG))
     ]
-    found: dict[str, Any] = {key: sum(one[key] for one in parts) for key in ("inputs", "seconds")}
-    found |= {key: max(one[key] for one in parts) for key in ("edges", "features")}
-    faults = {one["why"]: one for part in parts for one in part["faults"]}.values()
-    found["crashes"] = sum(one["kind"] != "hang" for one in faults)
-    found["hangs"] = sum(one["kind"] == "hang" for one in faults)
-    return {**found, "faults": list(faults)}
+    figures: dict[str, Any] = {
+        key: sum(part[key] for part in parts) for key in ("inputs", "seconds")
+    }
+    figures |= {key: max(part[key] for part in parts) for key in ("edges", "features")}
+    faults = {fault["why"]: fault for part in parts for fault in part["faults"]}.values()
+    figures["crashes"] = sum(fault["kind"] != "hang" for fault in faults)
+    figures["hangs"] = sum(fault["kind"] == "hang" for fault in faults)
+    return {**figures, "faults": list(faults)}
 
 
 def _part(name: str, folder: Path, seconds: int, longest: int) -> dict[str, Any]:
@@ -120,15 +122,15 @@ def _part(name: str, folder: Path, seconds: int, longest: int) -> dict[str, Any]
         done = subprocess.run(
             command, stdout=log, stderr=log, cwd=folder, timeout=seconds * 2 + 300
         )
-    told = _COVERED.findall((folder / "log").read_text(errors="replace"))
+    covered = _COVERED.findall((folder / "log").read_text(errors="replace"))
     faults = _read(folder / "faults.json", [])
     if done.returncode not in (0, 77):
         faults.append({"kind": "ended", "why": f"exit {done.returncode}", "input": ""})
     return {
         "inputs": int(_read(folder / "inputs", 0)),
         "seconds": round(time.monotonic() - begun, 1),
-        "edges": int(told[-1][0]) if told else 0,
-        "features": int(told[-1][1]) if told else 0,
+        "edges": int(covered[-1][0]) if covered else 0,
+        "features": int(covered[-1][1]) if covered else 0,
         "faults": faults,
     }
 
@@ -155,16 +157,16 @@ def minimise(name: str, folder: Path) -> int:
         return trace
 
     known = CORPUS / f"{name}.json"
-    kept: list[str] = _read(known, []) if known.exists() else []
-    for one in kept:
+    corpus: list[str] = _read(known, []) if known.exists() else []
+    for each in corpus:
         sys.settrace(trace)
-        reader.read(base64.b64decode(one))
+        reader.read(base64.b64decode(each))
         sys.settrace(None)
     reached |= fresh
-    files = sorted(folder.glob("found/*"), key=lambda one: (one.stat().st_size, one.name))
+    files = sorted(folder.glob("found/*"), key=lambda file: (file.stat().st_size, file.name))
     for file in files:
         data = file.read_bytes()
-        if len(data) > LONGEST_KEPT or len(kept) >= MOST_KEPT:
+        if len(data) > LONGEST_KEPT or len(corpus) >= MOST_KEPT:
             break
         fresh.clear()
         sys.settrace(trace)
@@ -174,10 +176,10 @@ def minimise(name: str, folder: Path) -> int:
             sys.settrace(None)
         if fresh - reached:
             reached |= fresh
-            kept.append(base64.b64encode(data).decode())
+            corpus.append(base64.b64encode(data).decode())
     CORPUS.mkdir(parents=True, exist_ok=True)
-    known.write_text(json.dumps(kept, indent=0) + "\n", "ascii")
-    return len(kept)
+    known.write_text(json.dumps(corpus, indent=0) + "\n", "ascii")
+    return len(corpus)
 
 
 def main() -> None:
@@ -189,38 +191,40 @@ def main() -> None:
     parser.add_argument("--minimise", action="store_true")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--longest", type=int, default=LONG, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.child:
-        child(asked.child, asked.work / asked.child, int(asked.minutes * 60), asked.longest)
+    options = parser.parse_args()
+    if options.child:
+        child(
+            options.child, options.work / options.child, int(options.minutes * 60), options.longest
+        )
         return
     import fuzz_readers
 
-    names = asked.readers or list(fuzz_readers.READERS)
-    if asked.minimise:
+    names = options.readers or list(fuzz_readers.READERS)
+    if options.minimise:
         for name in names:
-            print(f"{name}: {minimise(name, asked.work / name)} inputs kept")
+            print(f"{name}: {minimise(name, options.work / name)} inputs kept")
         return
-    share = int(asked.minutes * 60 / len(names))
-    found = {}
+    share = int(options.minutes * 60 / len(names))
+    results = {}
     for name in names:
-        one = found[name] = campaign(name, asked.work / name, share)
+        result = results[name] = campaign(name, options.work / name, share)
         figures = ", ".join(
-            f"{one[key]:,} {key}" for key in ("inputs", "edges", "crashes", "hangs")
+            f"{result[key]:,} {key}" for key in ("inputs", "edges", "crashes", "hangs")
         )
         print(f"{name}: {figures}", flush=True)
-    before = asked.json if asked.json and asked.json.exists() else EVIDENCE / "fuzz.json"
-    figures = added(_read(before, {}), found)
-    if asked.json:
-        asked.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    before = options.json if options.json and options.json.exists() else EVIDENCE / "fuzz.json"
+    figures = added(_read(before, {}), results)
+    if options.json:
+        options.json.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n", "utf-8")
     sys.exit(0 if figures["passed"] else 1)
 
 
-def added(before: dict[str, Any], found: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def added(before: dict[str, Any], results: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Add up inputs before and now; crashes and hangs are those of the last run."""
     readers: dict[str, dict[str, Any]] = {}
     known = before.get("readers", {})
-    for name in {**known, **found}:
-        old, new = known.get(name, {}), found.get(name)
+    for name in {**known, **results}:
+        old, new = known.get(name, {}), results.get(name)
         readers[name] = old if new is None else {
             **new,
             "inputs": old.get("inputs", 0) + new["inputs"],
@@ -228,7 +232,7 @@ def added(before: dict[str, Any], found: dict[str, dict[str, Any]]) -> dict[str,
             "edges": max(old.get("edges", 0), new["edges"]),
         }  # fmt: skip
     total = {
-        key: sum(one.get(key, 0) for one in readers.values())
+        key: sum(reader.get(key, 0) for reader in readers.values())
         for key in ("inputs", "crashes", "hangs")
     }
     passed = not total["crashes"] and not total["hangs"]

@@ -63,7 +63,7 @@ def _text(data: bytes) -> str:
 
 def _handbook(data: bytes) -> None:
     handbook, diagnostics = read_handbook(data, "fuzz.yaml")
-    failed = any(one.severity is Severity.ERROR for one in diagnostics)
+    failed = any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)
     assert (handbook is None) == failed
     if handbook is not None:
         assert read_handbook(write_handbook(handbook))[0] == handbook
@@ -78,7 +78,9 @@ def _program(data: bytes) -> None:
 def _scenario(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     suite, diagnostics = read_scenarios(text, _starter(), "fuzz.yaml")
-    assert (suite is None) == any(one.severity is Severity.ERROR for one in diagnostics)
+    assert (suite is None) == any(
+        diagnostic.severity is Severity.ERROR for diagnostic in diagnostics
+    )
 
 
 def _trace(data: bytes) -> None:
@@ -89,11 +91,11 @@ def _trace(data: bytes) -> None:
     except TraceError:
         text = "".join(_spelled(line) + "\n" for line in text.split("\n") if line)
     trace = read_trace(text)
-    given = TraceInput(trace, None, ended=True)
-    given.verify()
-    _audited(given)
-    whole = seal_all((one.event for one in trace.events), genesis(trace.session_id))
-    _audited(replace(given, trace=replace(trace, events=tuple(whole))))
+    source = TraceInput(trace, None, ended=True)
+    source.verify()
+    _audited(source)
+    whole = seal_all((sealed.event for sealed in trace.events), genesis(trace.session_id))
+    _audited(replace(source, trace=replace(trace, events=tuple(whole))))
     write_trace(trace)
 
 
@@ -104,10 +106,10 @@ def _spelled(line: str) -> str:
         return line
 
 
-def _audited(given: TraceInput) -> None:
+def _audited(source: TraceInput) -> None:
     try:
-        for one in given.audit():
-            one.report.as_json()
+        for audited in source.audit():
+            audited.report.as_json()
     except SopilotError:
         return
 
@@ -122,11 +124,11 @@ def _transcript(data: bytes) -> None:
     if not isinstance(content, list):
         return
     book = _bank()
-    effects = frozenset(one.action for one in book.procedures.values())
+    effects = frozenset(procedure.action for procedure in book.procedures.values())
     transcript = read_messages(content, effects=effects)
     goal = next(iter(book.procedures))
-    for one in ForeignInput((("fuzz", book, goal, transcript),)).audit():
-        json.dumps(one.report.as_json())
+    for audited in ForeignInput((("fuzz", book, goal, transcript),)).audit():
+        json.dumps(audited.report.as_json())
 
 
 _MESSAGE: TypeAdapter[object] = TypeAdapter(types.JSONRPCMessage)
@@ -142,12 +144,12 @@ def _json_rpc(data: bytes) -> None:
         _MESSAGE.validate_python(value)
     inner = value.get("result", value) if isinstance(value, dict) else value
     try:
-        given = types.CallToolResult.model_validate(inner)
+        result = types.CallToolResult.model_validate(inner)
     except ValidationError:
         pass
     else:
-        recorded(given)
-        answered("Done.", "slot", ok=True, session_id="s", upstream=given).model_dump_json()
+        recorded(result)
+        answered("Done.", "slot", ok=True, session_id="s", upstream=result).model_dump_json()
     parse_steps(inner)
     read_reply(inner)
 
@@ -161,10 +163,10 @@ def _expression(data: bytes) -> None:
     if problems:
         return
     values: list[object] = [1, "a", [1, 2], {"a": {"b": 1}}, None, True, 1.5]
-    found = {name: values[number % len(values)] for number, name in enumerate(sorted(names))}
+    arguments = {name: values[number % len(values)] for number, name in enumerate(sorted(names))}
     for work in (judge, compute):
         try:
-            work(text, found)
+            work(text, arguments)
         except ValueError:
             continue  # undecided
 
@@ -207,8 +209,8 @@ def _bank() -> Handbook:
     return load_source("bank")
 
 
-def _files(*found: Path) -> Iterator[bytes]:
-    for path in found:
+def _files(*paths: Path) -> Iterator[bytes]:
+    for path in paths:
         yield path.read_bytes()
 
 
@@ -270,8 +272,8 @@ def _transcript_seeds() -> Iterator[bytes]:
         {"role": "assistant", "function_call": call},
         {"role": "function", "name": "transfer", "content": "None"},
     ]
-    for one in (openai, anthropic, items, old, {"messages": openai}):
-        yield json.dumps(one).encode()
+    for document in (openai, anthropic, items, old, {"messages": openai}):
+        yield json.dumps(document).encode()
 
 
 def _json_rpc_seeds() -> Iterator[bytes]:
@@ -285,7 +287,7 @@ def _json_rpc_seeds() -> Iterator[bytes]:
     result = {"content": blocks, "structuredContent": {"a": 1}, "isError": False}
     function = {"name": "f", "arguments": "{}"}
     message = {"content": "hi", "tool_calls": [{"id": "1", "function": function}]}
-    for one in (
+    for document in (
         {"jsonrpc": "2.0", "id": 1, "result": result},
         {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "a"}},
         {"choices": [{"message": message}], "usage": {"prompt_tokens": 1}},
@@ -293,14 +295,14 @@ def _json_rpc_seeds() -> Iterator[bytes]:
         {"start": "goal", "true": "1 2", "false": [3], "complete": True},
         {"error": {"message": "no", "code": "context_length_exceeded"}},
     ):
-        yield json.dumps(one).encode()
+        yield json.dumps(document).encode()
 
 
 def _expression_seeds() -> Iterator[bytes]:
-    found: set[str] = set()
+    words: set[str] = set()
     for path in sorted(TASKS.glob("bundled/*/handbook.yaml")):
-        found.update(re.findall(r"(?:verdict|when|value): (.+)", path.read_text("utf-8")))
-    yield from (one.strip("\"'").encode() for one in sorted(found))
+        words.update(re.findall(r"(?:verdict|when|value): (.+)", path.read_text("utf-8")))
+    yield from (word.strip("\"'").encode() for word in sorted(words))
     for text in (
         "a.b[0] + 1 > 2 ? 'x' : \"y\"",
         "[1, 2].map(x, x * 2).all(y, y in [2])",
@@ -332,12 +334,12 @@ _YAML_WORDS = ["- ", ": ", "\n  ", "{", "}", "[", "]", "&a ", "*a", "!!", "|", "
 def _words(*seeds: Callable[[], Iterator[bytes]], extra: list[str]) -> Callable[[], list[str]]:
     """Names that the examples use."""
 
-    def found() -> list[str]:
-        texts = b" ".join(one for seed in seeds for one in seed())
+    def collected() -> list[str]:
+        texts = b" ".join(text for seed in seeds for text in seed())
         names = re.findall(r"[A-Za-z_]{2,24}", texts.decode("utf-8", "replace"))
         return sorted(set(names))[:600] + extra
 
-    return found
+    return collected
 
 
 def _reader(

@@ -66,11 +66,11 @@ _JOURNALS: tuple[tuple[str, Callable[[Store], Awaitable[object]], tuple[str, ...
 def records_seeds() -> Iterator[bytes]:
     head = {"sopilot_log": 1, "size": 2, "root": "00", "at": 1, "key": "00", "signature": "00"}
     entry = {"entry": 0, "at": 1, "session": "s", "seq": 0, "hash": "00", "actions": "00"}
-    for one in (
+    for each in (
         {"sopilot_proof": "inclusion", "entry": entry, "path": ["00"], "head": head},
         {"sopilot_proof": "consistency", "old": head, "path": [], "head": head},
     ):
-        yield b"p" + json.dumps(one).encode()
+        yield b"p" + json.dumps(each).encode()
     yield b"teyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkIiwic3ViIjoiYSJ9.eA"
     yield b"yhttp: 127.0.0.1:80\ntoken: ${HOME:-x}\nlist: &a [1, 2]\nmore: *a\nat: 2001-01-01\n"
     for details in (

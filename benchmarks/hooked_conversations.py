@@ -60,7 +60,7 @@ class SlowModel(BaseChatModel):
         return self
 
     def _reply(self, messages: list[BaseMessage]) -> ChatResult:
-        spoken = [one for one in messages if not isinstance(one, SystemMessage)]
+        spoken = [message for message in messages if not isinstance(message, SystemMessage)]
         answer = AIMessage("done")
         if not isinstance(spoken[-1], ToolMessage):
             call = {"name": "look", "args": {"who": spoken[-1].text}, "id": "look-1"}
@@ -95,14 +95,14 @@ def look(who: str) -> str:
 
 
 def invocation(who: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    said = {"messages": [{"role": "user", "content": who}]}
-    return said, {"configurable": {"thread_id": who}}
+    message = {"messages": [{"role": "user", "content": who}]}
+    return message, {"configurable": {"thread_id": who}}
 
 
 async def together(agent: Any, people: list[str]) -> tuple[float, float]:
     """Seconds by the clock, and of this process's work: those are the same on a busy machine."""
     began, worked = time.perf_counter(), time.process_time()
-    await asyncio.gather(*(agent.ainvoke(*invocation(one)) for one in people))
+    await asyncio.gather(*(agent.ainvoke(*invocation(name)) for name in people))
     return time.perf_counter() - began, time.process_time() - worked
 
 
@@ -128,20 +128,20 @@ def delay(source: str, target: str, seconds: float) -> None:
 
 async def count(store: PostgresStore, people: list[str]) -> int:
     good = 0
-    for one in people:
-        name = conversation_id("bank", one)
+    for who in people:
+        name = conversation_id("bank", who)
         # Arguments that the handbook does not declare stand beside the trace, as do their values.
         events = whole_events(await store.events(name), await store.payloads(name))
         calls = [each for each in events if each.kind == "domain_call"]
-        good += [each.payload["arguments"] for each in calls] == [{"who": one}]
+        good += [each.payload["arguments"] for each in calls] == [{"who": who}]
     return good
 
 
 def behind_a_proxy(
     dsn: str, folder: str, conversations: int, latency: float, views: list[str]
 ) -> dict[str, Any]:
-    found = psycopg.conninfo.conninfo_to_dict(dsn)
-    target = f"{found['host']}/.s.PGSQL.{found.get('port', 5432)}"
+    parts = psycopg.conninfo.conninfo_to_dict(dsn)
+    target = f"{parts['host']}/.s.PGSQL.{parts.get('port', 5432)}"
     source = f"{folder}/.s.PGSQL.5432"
     proxy = multiprocessing.Process(target=delay, args=(source, target, latency), daemon=True)
     proxy.start()
@@ -206,15 +206,15 @@ def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
         async def whole(*groups: list[str]) -> list[int]:
             return [await count(store, group) for group in groups]
 
-        found = asyncio.run(whole(people, threaded))
+        seconds = asyncio.run(whole(people, threaded))
         rows[view] = {
             "seconds": round(taken[view][0], 2),
             "ratio": round(taken[view][0] / taken["bare"][0], 3),
             "ratio_frozen": round(frozen[view][0] / frozen["bare"][0], 3),
             "cpu_milliseconds_each": round(taken[view][1] / conversations * 1000, 2),
-            "whole": found[0] // ROUNDS,
+            "whole": seconds[0] // ROUNDS,
             "synchronous_seconds": round(synchronous, 2),
-            "synchronous_whole": found[1],
+            "synchronous_whole": seconds[1],
         }
     return {
         "conversations": conversations,
@@ -232,12 +232,12 @@ def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
 
 def measure(conversations: int, latency_ms: float, views: list[str]) -> dict[str, Any]:
     with postgres_here() as server, tempfile.TemporaryDirectory() as folder:
-        found = behind_a_proxy(server.dsn, folder, conversations, latency_ms / 1000, views)
-    passed = found["connections"] <= POOL and all(
+        results = behind_a_proxy(server.dsn, folder, conversations, latency_ms / 1000, views)
+    passed = results["connections"] <= POOL and all(
         row["whole"] == row["synchronous_whole"] == conversations and row["ratio"] <= MOST_RATIO
-        for row in found["views"].values()
+        for row in results["views"].values()
     )
-    return {"passed": passed, **found, "latency_ms": latency_ms}
+    return {"passed": passed, **results, "latency_ms": latency_ms}
 
 
 if __name__ == "__main__":

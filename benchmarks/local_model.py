@@ -36,25 +36,29 @@ def sopilot(home: Path, *words: str) -> dict[str, Any]:
 
 
 def checked(home: Path, minutes: float) -> dict[str, Any]:
-    found = sopilot(home, "qualify", "--model", "local", "--minutes", str(minutes))
+    verdict = sopilot(home, "qualify", "--model", "local", "--minutes", str(minutes))
     keys = ("answer", "page", "arm", "representation", "cases", "planned", "stopped_by",
             "rule_version")  # fmt: skip
-    return {key: found[key] for key in keys} | {
-        "conditions": {one["name"]: one["figures"] for one in found["conditions"]},
-        "not_met": [one["name"] for one in found["conditions"] if not one["met"]],
-        "arms": {
-            arm: {key: one[key] for key in ("n", "pass", "requests", "prompt_tokens")}
-            for arm, one in found["arms"].items()
+    return {key: verdict[key] for key in keys} | {
+        "conditions": {
+            condition["name"]: condition["figures"] for condition in verdict["conditions"]
         },
-        "probe": {key: found["probe"][key] for key in ("questions", "localisation", "score")},
-        "used": found["used"],
+        "not_met": [
+            condition["name"] for condition in verdict["conditions"] if not condition["met"]
+        ],
+        "arms": {
+            arm: {key: row[key] for key in ("n", "pass", "requests", "prompt_tokens")}
+            for arm, row in verdict["arms"].items()
+        },
+        "probe": {key: verdict["probe"][key] for key in ("questions", "localisation", "score")},
+        "used": verdict["used"],
     }
 
 
 def looked_at(home: Path, moments: int) -> dict[str, Any]:
     run = sopilot(home, "run", "bank", "--goal", "transfer", "--view", "pg")
-    found = sopilot(home, "lab", "lens", run["session"], "--moments", str(moments))
-    return {key: value for key, value in found.items() if key not in _LONG}
+    report = sopilot(home, "lab", "lens", run["session"], "--moments", str(moments))
+    return {key: value for key, value in report.items() if key not in _LONG}
 
 
 def sane(lens: dict[str, Any]) -> bool:
@@ -64,7 +68,7 @@ def sane(lens: dict[str, Any]) -> bool:
             key = (line["presentation"], share)
             sums[key] = sums.get(key, 0.0) + line[share]
     nothing = lens["removed"]["nothing"]["nats"]
-    return all(abs(one - 1) < 1e-6 for one in sums.values()) and abs(nothing) < 1e-6
+    return all(abs(share - 1) < 1e-6 for share in sums.values()) and abs(nothing) < 1e-6
 
 
 def judged(check: dict[str, Any], lens: dict[str, Any]) -> dict[str, Any]:
@@ -80,8 +84,8 @@ def judged(check: dict[str, Any], lens: dict[str, Any]) -> dict[str, Any]:
 
 def measure(minutes: float, moments: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        found = judged(checked(Path(folder), minutes), looked_at(Path(folder), moments))
-    return {"passed": all(found["met"].values()), **found}
+        figures = judged(checked(Path(folder), minutes), looked_at(Path(folder), moments))
+    return {"passed": all(figures["met"].values()), **figures}
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def scenarios(program: list[str]) -> list[str]:
 
 def run(program: list[str], url: str, names: Sequence[str], folder: Path) -> dict[str, Any]:
     """By scenario: how many checks passed, and what those say that did not."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in names:
         out = folder / name
         out.mkdir(parents=True)
@@ -75,25 +75,28 @@ def run(program: list[str], url: str, names: Sequence[str], folder: Path) -> dic
             [*program, "server", "--url", url, "--scenario", name, "-o", str(out)],
             capture_output=True, text=True, timeout=120, cwd=out,
         )  # fmt: skip
-        checks = [one for file in out.rglob("checks.json") for one in json.loads(file.read_text())]
-        failed = [one for one in checks if one["status"] == "FAILURE"]
-        found[name] = {
+        checks = [
+            check for file in out.rglob("checks.json") for check in json.loads(file.read_text())
+        ]
+        failed = [check for check in checks if check["status"] == "FAILURE"]
+        results[name] = {
             "passed": bool(checks) and not failed,
             "checks": len(checks),
-            "failed": [f"{one['id']}: {one.get('errorMessage', '')}" for one in failed],
+            "failed": [f"{check['id']}: {check.get('errorMessage', '')}" for check in failed],
         }
-    return found
+    return results
 
 
 def report(names: Sequence[str], *columns: dict[str, Any]) -> None:
     print(f"{'scenario':34} direct through `sopilot serve`")
     for name in names:
         cells = [
-            "-" if name not in one else "pass" if one[name]["passed"] else "FAIL" for one in columns
+            "-" if name not in column else "pass" if column[name]["passed"] else "FAIL"
+            for column in columns
         ]
         print(f"{name:34} {cells[0]:6} {cells[1]:7} {cells[2]}")
-        for one in columns:
-            for why in one.get(name, {}).get("failed", ()):
+        for column in columns:
+            for why in column.get(name, {}).get("failed", ()):
                 print(f"    {why[:160]}")
 
 
@@ -122,13 +125,13 @@ def measure(scenario: list[str]) -> dict[str, Any]:
             own = run(program, own_url, [n for n in names if n in OWN], folder / "own")
     report(names, direct, through, own)
     lost = [name for name in names if direct[name]["passed"] and not through[name]["passed"]]
-    missing = [name for name, one in own.items() if not one["passed"]]
+    missing = [name for name, row in own.items() if not row["passed"]]
     return {
         "passed": not (lost or missing),
         "suite": f"{PACKAGES[0]}",
         "scenarios": len(names),
-        "direct": sum(one["passed"] for one in direct.values()),
-        "through": sum(one["passed"] for one in through.values()),
+        "direct": sum(row["passed"] for row in direct.values()),
+        "through": sum(row["passed"] for row in through.values()),
         "sopilot_mcp": {"applies": len(own), "passed": len(own) - len(missing)},
         "lost": lost,
         "by_scenario": {

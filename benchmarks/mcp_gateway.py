@@ -43,11 +43,11 @@ class Timed:
     async def call(self, calls: int) -> None:
         for _ in range(calls):
             self._made += 1
-            given = {"n": self._made}
+            arguments = {"n": self._made}
             begun = time.perf_counter()
-            result = await self._client.call_tool("echo", given)
+            result = await self._client.call_tool("echo", arguments)
             self.seconds.append(time.perf_counter() - begun)
-            self.wrong += result.is_error or result.structured_content != given
+            self.wrong += result.is_error or result.structured_content != arguments
 
 
 async def compared(direct: Client, through: Client, calls: int) -> dict[str, float]:
@@ -55,8 +55,8 @@ async def compared(direct: Client, through: Client, calls: int) -> dict[str, flo
         await Timed(client).call(5)
     plain, guarded = Timed(direct), Timed(through)
     for _ in range(ROUNDS):
-        for one in (plain, guarded):
-            await one.call(calls // ROUNDS)
+        for each in (plain, guarded):
+            await each.call(calls // ROUNDS)
     a, b = statistics.median(plain.seconds), statistics.median(guarded.seconds)
     return {
         "direct_ms": round(a * 1000, 3),
@@ -103,10 +103,10 @@ async def both(calls: int, as_set: bool) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         for name, transport in (("stdio", over_stdio), ("http", over_http)):
             for suffix, options in ways.items():
-                found = await transport(Path(folder) / f"{name}{suffix}", calls, *options)
-                figures[f"{name}{suffix}"] = found
-                passed &= not found["wrong_answers"]
-                passed &= bool(suffix) or found["added_ms"] <= MOST_ADDED_MS[name]
+                measured = await transport(Path(folder) / f"{name}{suffix}", calls, *options)
+                figures[f"{name}{suffix}"] = measured
+                passed &= not measured["wrong_answers"]
+                passed &= bool(suffix) or measured["added_ms"] <= MOST_ADDED_MS[name]
     return {"passed": passed, **figures}
 
 

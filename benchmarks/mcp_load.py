@@ -56,7 +56,9 @@ class Client:
         self._writer.write(head.encode() + data)
         read = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         first, *lines = read.lower().rstrip().split("\r\n")
-        headers = {name: value.strip() for name, _, value in (one.partition(":") for one in lines)}
+        headers = {
+            name: value.strip() for name, _, value in (line.partition(":") for line in lines)
+        }
         if headers.get("transfer-encoding") == "chunked":
             answer = await self._reader.readuntil(b"\r\n0\r\n\r\n")
         else:
@@ -81,30 +83,30 @@ async def under_load(
 
     connected: list[Client] = []
 
-    async def connect(number: int, one: Client) -> None:
+    async def connect(number: int, client: Client) -> None:
         await asyncio.sleep(number * _APART_SECONDS)
-        await one.connect()
-        connected.append(one)
+        await client.connect()
+        connected.append(client)
         while len(connected) < clients:
             # A connection that nobody uses is closed after a while.
             await asyncio.sleep(1)
-            await one.post("ping", {})
+            await client.post("ping", {})
 
-    async def talk(one: Client, until: float) -> None:
-        own = f'"sopilot/session":"{one.session}"'.encode() if one.session else b'"result"'
+    async def talk(client: Client, until: float) -> None:
+        own = f'"sopilot/session":"{client.session}"'.encode() if client.session else b'"result"'
         number = 0
         while time.monotonic() < until:
             number += 1
-            status, _, answer = await one.post("tools/call", call, number)
+            status, _, answer = await client.post("tools/call", call, number)
             whole = status == 200 and own in answer and f'"id":{number},'.encode() in answer
             counts["answered" if whole else "lost"] += 1
 
-    await asyncio.gather(*(connect(number, one) for number, one in enumerate(everybody)))
+    await asyncio.gather(*(connect(number, client) for number, client in enumerate(everybody)))
     begun, before = time.monotonic(), _seconds_of(processes)
-    await asyncio.gather(*(talk(one, begun + seconds) for one in everybody))
+    await asyncio.gather(*(talk(client, begun + seconds) for client in everybody))
     spent, after = time.monotonic() - begun, _seconds_of(processes)
-    for one in everybody:
-        one.close()
+    for client in everybody:
+        client.close()
     answered = max(1, counts["answered"])
     cost = {name: round((after[name] - before[name]) / answered * 1e6) for name in before}
     return {
@@ -117,14 +119,14 @@ async def under_load(
 
 def _seconds_of(processes: Mapping[str, int]) -> dict[str, float]:
     psutil = importlib.import_module("psutil")
-    found = {"clients": time.process_time()}
+    seconds = {"clients": time.process_time()}
     for name, root in processes.items():
-        found[name] = 0.0
+        seconds[name] = 0.0
         process = psutil.Process(root)
-        for one in (process, *process.children(recursive=True)):
+        for each in (process, *process.children(recursive=True)):
             try:
-                times = one.cpu_times()
-                found[name] += times.user + times.system
+                times = each.cpu_times()
+                seconds[name] += times.user + times.system
             except psutil.NoSuchProcess:
                 continue
-    return found
+    return seconds

@@ -27,9 +27,9 @@ STARTING_SECONDS = 60.0
 
 
 def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
         return port
 
 
@@ -63,8 +63,8 @@ def serving(
 
 
 def _answers(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as client:
+        return client.connect_ex(("127.0.0.1", port)) == 0
 
 
 async def _list(ctx: Any, params: Any) -> types.ListToolsResult:
@@ -81,13 +81,13 @@ async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--http", type=int)
     parser.add_argument("--stateless", action="store_true")
-    given = parser.parse_args()
-    port = given.http
+    options = parser.parse_args()
+    port = options.http
     server: Server[Any] = Server("echo", on_list_tools=_list, on_call_tool=_call)
     if port is not None:
         import uvicorn
 
-        app = server.streamable_http_app(stateless_http=given.stateless)
+        app = server.streamable_http_app(stateless_http=options.stateless)
         config = uvicorn.Config(app, port=port, log_level="error")
         await uvicorn.Server(config).serve()
         return

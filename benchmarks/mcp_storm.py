@@ -56,8 +56,8 @@ def payload(headers: dict[str, str], content: bytes) -> dict[str, Any]:
     text = content.decode()
     if headers.get("content-type", "").startswith("text/event-stream"):
         text = [line[6:] for line in text.splitlines() if line.startswith("data: {")][-1]
-    found: dict[str, Any] = json.loads(text)
-    return found
+    result: dict[str, Any] = json.loads(text)
+    return result
 
 
 async def storm(clients: int, requests: int, home: Path) -> dict[str, Any]:
@@ -69,33 +69,33 @@ async def storm(clients: int, requests: int, home: Path) -> dict[str, Any]:
     each = requests // clients
     with serving(command, own, home):
         everyone = [MarkedClient(own, f"client-{number}") for number in range(clients)]
-        await asyncio.gather(*(one.connect() for one in everyone))
+        await asyncio.gather(*(client.connect() for client in everyone))
         begun = time.perf_counter()
 
-        async def work(one: MarkedClient) -> None:
+        async def work(client: MarkedClient) -> None:
             for number in range(1, each + 1):
-                await one.call(number)
-                one.made += 1
+                await client.call(number)
+                client.made += 1
 
-        done = [asyncio.create_task(work(one)) for one in everyone]
+        done = [asyncio.create_task(work(client)) for client in everyone]
         while not all(task.done() for task in done):
             await asyncio.wait(done, timeout=30)
-            made = sum(one.made for one in everyone)
+            made = sum(client.made for client in everyone)
             print(f"{time.perf_counter() - begun:.0f} s, {made} requests", flush=True)
         for task in done:
             task.result()
         seconds = time.perf_counter() - begun
-        for one in everyone:
-            one.close()
+        for client in everyone:
+            client.close()
     in_traces, foreign = await counted(home / "sessions.db", everyone)
     return {
         "clients": clients,
         "requests": each * clients,
         "seconds": round(seconds, 1),
         "requests_per_second": round(each * clients / seconds, 1),
-        "lost": sum(one.lost for one in everyone),
-        "misrouted": sum(one.misrouted for one in everyone),
-        "sessions": len({one.trace for one in everyone}),
+        "lost": sum(client.lost for client in everyone),
+        "misrouted": sum(client.misrouted for client in everyone),
+        "sessions": len({client.trace for client in everyone}),
         "calls_in_traces": in_traces,
         "calls_in_wrong_trace": foreign,
     }

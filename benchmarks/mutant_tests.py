@@ -44,15 +44,15 @@ class Coverage:
 
     @classmethod
     def read(cls, file: Path) -> Coverage:
-        told = json.loads(file.read_text("utf-8"))
-        names = list(told["seconds"])
+        report = json.loads(file.read_text("utf-8"))
+        names = list(report["seconds"])
         return cls(
-            told["seconds"],
+            report["seconds"],
             {
-                file: {int(line): [names[one] for one in tests] for line, tests in lines.items()}
-                for file, lines in told["lines"].items()
+                file: {int(line): [names[test] for test in tests] for line, tests in lines.items()}
+                for file, lines in report["lines"].items()
             },
-            told["modules"],
+            report["modules"],
         )
 
     def stages(self, file: str, first: int, last: int) -> list[list[str]]:
@@ -71,7 +71,7 @@ class Coverage:
             for place, test in enumerate(ordered[FIRST:], FIRST)
             if place < MOST or test.startswith(f"{package}/")
         ]
-        return [one for one in (ordered[:FIRST], rest) if one]
+        return [stage for stage in (ordered[:FIRST], rest) if stage]
 
 
 class _Recorder:
@@ -105,12 +105,12 @@ def make_map(file: Path, tests: list[str]) -> int:
     tracer.stop()
     names = {name: number for number, name in enumerate(recorder.seconds)}
     lines: dict[str, dict[int, list[int]]] = {}
-    found = tracer.get_data()
-    for one in found.measured_files():
-        shown = str(Path(one).relative_to(Path.cwd()))
+    data = tracer.get_data()
+    for path in data.measured_files():
+        shown = str(Path(path).relative_to(Path.cwd()))
         lines[shown] = {
             line: sorted(names[test] for test in contexts if test in names)
-            for line, contexts in found.contexts_by_lineno(one).items()
+            for line, contexts in data.contexts_by_lineno(path).items()
         }
     ours = ("sopilot", "tests", "conftest", "test_", "_pytest", "pytest", "coverage", "__")
     modules = sorted(
@@ -118,8 +118,8 @@ def make_map(file: Path, tests: list[str]) -> int:
         for name, module in sys.modules.items()
         if not name.startswith(ours) and "site-packages" in (getattr(module, "__file__", "") or "")
     )
-    told = {"seconds": dict(recorder.seconds), "lines": lines, "modules": modules}
-    file.write_text(json.dumps(told), "utf-8")
+    report = {"seconds": dict(recorder.seconds), "lines": lines, "modules": modules}
+    file.write_text(json.dumps(report), "utf-8")
     return int(code)
 
 
@@ -156,22 +156,22 @@ class Runner:
         try:
             for stage in stages:
                 left = ends - time.monotonic()
-                if left > 0 and (found := self._in_a_child(["-x", *stage], left)) is not None:
-                    return found
+                if left > 0 and (failed := self._in_a_child(["-x", *stage], left)) is not None:
+                    return failed
             return None
         finally:
             target.write_text(original, "utf-8")
             _compiled(target)
 
     def _in_a_child(
-        self, asked: list[str], seconds: float, *, keeps_bytecode: bool = False
+        self, arguments: list[str], seconds: float, *, keeps_bytecode: bool = False
     ) -> str | None:
         sys.stdout.flush()
         begun = time.monotonic()
         process = os.fork()
         if process == 0:
             os.setsid()
-            _run(asked, self._log, keeps_bytecode=keeps_bytecode)
+            _run(arguments, self._log, keeps_bytecode=keeps_bytecode)
         while time.monotonic() - begun < seconds:
             ended, status = os.waitpid(process, os.WNOHANG)
             if ended:
@@ -196,13 +196,13 @@ class Runner:
         return failed[0].split(" - ")[0][:160] if failed else f"exit {code}"
 
 
-def _run(asked: list[str], log: Path, *, keeps_bytecode: bool) -> None:
+def _run(arguments: list[str], log: Path, *, keeps_bytecode: bool) -> None:
     """The child's whole life."""
     code = BROKEN
     try:
         out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        for one in (1, 2):
-            os.dup2(out, one)
+        for descriptor in (1, 2):
+            os.dup2(out, descriptor)
         sys.dont_write_bytecode = not keeps_bytecode
         code = int(
             pytest.main(
@@ -216,7 +216,7 @@ def _run(asked: list[str], log: Path, *, keeps_bytecode: bool) -> None:
                     "-p",
                     "no:cacheprovider",
                     "--tb=line",
-                    *asked,
+                    *arguments,
                 ]
             )
         )

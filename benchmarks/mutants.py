@@ -152,15 +152,15 @@ def _is_none(value: ast.expr) -> bool:
 
 def make_map(work: Path) -> None:
     """Which tests run which line, and how long each takes."""
-    left_out = [f"--deselect={one}" for one in HEAVY]
+    left_out = [f"--deselect={name}" for name in HEAVY]
     command = [sys.executable, str(Path(__file__).with_name("mutant_tests.py"))]
-    told = work / "map.log"
-    with told.open("w") as out:
+    log = work / "map.log"
+    with log.open("w") as out:
         done = subprocess.run(
             [*command, str(work / "map.json"), *TESTS, *left_out], cwd=ROOT, stdout=out, stderr=out
         )
     if done.returncode:
-        sys.exit(f"the tests fail as they are: {told}")
+        sys.exit(f"the tests fail as they are: {log}")
 
 
 def copied(tree: Path) -> Path:

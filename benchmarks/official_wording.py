@@ -17,9 +17,9 @@ from sopilot_lab.sopbench.wording import check_official
 
 def measure(domain: str) -> dict[str, Any]:
     upstream = shared_upstream()
-    found = check_official(select_tasks(domain, upstream), "official", upstream)
+    report = check_official(select_tasks(domain, upstream), "official", upstream)
     commit = upstream.checkout.commit
-    return {"passed": found.holds, **found.as_json(), "upstream_commit": commit}
+    return {"passed": report.holds, **report.as_json(), "upstream_commit": commit}
 
 
 if __name__ == "__main__":

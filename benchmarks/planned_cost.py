@@ -49,9 +49,9 @@ class Meter(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         counted, count = self.counts[body["arm"]], smollm2().count
-        asked = [*body["request"].get("tools", ()), *body["request"]["messages"]]
+        parts = [*body["request"].get("tools", ()), *body["request"]["messages"]]
         counted["requests"] += 1
-        counted["prompt"] += sum(count(json.dumps(one, ensure_ascii=False)) for one in asked)
+        counted["prompt"] += sum(count(json.dumps(part, ensure_ascii=False)) for part in parts)
         counted["completion"] += count(body["reply"])
         self.send_response(204)
         self.end_headers()
@@ -82,8 +82,8 @@ class Sent:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         reply = await self._model.complete(request)
-        said = reply.content + "".join(f"{one.name}{one.arguments}" for one in reply.tool_calls)
-        body = {"arm": self._arm, "request": wire_request(request, "m"), "reply": said}
+        text = reply.content + "".join(f"{call.name}{call.arguments}" for call in reply.tool_calls)
+        body = {"arm": self._arm, "request": wire_request(request, "m"), "reply": text}
         urllib.request.urlopen(
             urllib.request.Request(self._address, json.dumps(body).encode(), method="POST")
         ).close()

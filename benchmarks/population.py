@@ -221,13 +221,13 @@ class Laboratory:
         records = [
             await self.run(subject, case, arm, seed) for case in plan for arm in SIMULATED_ARMS
         ]
-        used = sum(one.requests for one in records)
+        used = sum(record.requests for record in records)
         return decide(subject.name, records, self.grades(subject, seed), planned=len(plan)), used
 
     def grades(self, subject: Subject, seed: int) -> list[ProbeGrade]:
         """The probe: as many questions as a check asks."""
         chance = random.Random(seed)
-        return [grade(one, subject.answer(one, chance)) for one in self._questions]
+        return [grade(question, subject.answer(question, chance)) for question in self._questions]
 
     async def truth(self, subject: Subject, seeds: Sequence[int]) -> dict[str, list[RunRecord]]:
         """Every case under ``flat`` and ``pg`` with every seed: what the subject really does."""

@@ -103,23 +103,23 @@ async def largest_prompt(arm: View, turns: int) -> int:
 
 def nested(depth: int) -> Program:
     """A process whose one check goes down through so many functions."""
-    given = (("username", Local("username")),)
+    arguments = (("username", Local("username")),)
     rule = Function(
-        "rule", Kind.RULE, ("username",), (Act("read", "read", given), ReturnStep("judge")),
+        "rule", Kind.RULE, ("username",), (Act("read", "read", arguments), ReturnStep("judge")),
         predicate="rule", says="The user is known.",
     )  # fmt: skip
     functions = {"rule": rule}
     below = "rule"
     for level in range(depth - 1, 0, -1):
         steps: tuple[Step, ...] = (
-            Check("check", below, given, "slot"),
+            Check("check", below, arguments, "slot"),
             ReturnStep("done", Holds("slot")),
         )
         below = f"level_{level}"
         functions[below] = Function(below, Kind.GROUP, ("username",), steps)
     steps = (
-        Check("check", below, given, "slot", unmet="refuse"),
-        Act("act", "main", given, goal=True),
+        Check("check", below, arguments, "slot", unmet="refuse"),
+        Act("act", "main", arguments, goal=True),
         CompleteStep("finish"),
         FailStep("refuse"),
     )

@@ -61,7 +61,7 @@ def laboratory() -> Laboratory:
 def tried(name: str, checks: int, strong: int, count: int, seeds: int) -> dict[str, Any]:
     """One subject: what it really does, and what so many checks say of it; ``strong`` of them
     if it is, because 95 of 100 takes a hundred."""
-    (subject,) = (one for one in SUBJECTS if one.name == name)
+    (subject,) = (subject for subject in SUBJECTS if subject.name == name)
     lab = laboratory()
     begun = time.process_time()
     row = asyncio.run(measured(lab, subject, seeds))
@@ -83,13 +83,15 @@ def tried(name: str, checks: int, strong: int, count: int, seeds: int) -> dict[s
 async def measured(lab: Laboratory, subject: Subject, seeds: int) -> dict[str, Any]:
     chosen = range(10_000, 10_000 + seeds)
     real = await lab.truth(subject, chosen)
-    rates = {arm: sum(one.passed is True for one in held) / len(held) for arm, held in real.items()}
+    rates = {
+        arm: sum(record.passed is True for record in held) / len(held) for arm, held in real.items()
+    }
     after = {
-        arm: [one.post_goal_calls for one in held if one.post_goal_calls is not None]
+        arm: [record.post_goal_calls for record in held if record.post_goal_calls is not None]
         for arm, held in real.items()
     }
     r2 = {arm: sum(held) / len(held) if held else 0.0 for arm, held in after.items()}
-    graded = [one.localised for seed in chosen for one in lab.grades(subject, seed)]
+    graded = [grade.localised for seed in chosen for grade in lab.grades(subject, seed)]
     localised = sum(graded) / len(graded)
     delta_r2 = r2[PAGED] - r2[FLAT]
     return {
@@ -108,22 +110,22 @@ def measure(
 ) -> dict[str, Any]:
     """So many checks per subject (``strong`` of them for a strong subject) of so many cases; the
     truth is measured with ``seeds`` seeds."""
-    names = [one.name for one in SUBJECTS if not only or one.name in only]
+    names = [subject.name for subject in SUBJECTS if not only or subject.name in only]
     rows = []
     with ProcessPoolExecutor(jobs) as pool:
         how = [repeat(value) for value in (checks, strong, cases, seeds)]
         for row in pool.map(tried, names, *how):
             rows.append(row)
             print(row, flush=True)
-    found = {
+    figures = {
         "rule_version": RULE_VERSION,
         "margin": MARGIN,
         "cases": cases,
         "subjects": rows,
         "classes": list(classes(rows)),
     }
-    print(table(found))
-    return {"passed": good(found), **found}
+    print(table(figures))
+    return {"passed": good(figures), **figures}
 
 
 def classes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -136,13 +138,13 @@ def classes(rows: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield {"class": kind, "subjects": len(held), "checks": checks, "answers": dict(answers)}
 
 
-def good(found: dict[str, Any]) -> bool:
+def good(figures: dict[str, Any]) -> bool:
     share: dict[str, dict[Answer, float]] = {}
-    for one in found["classes"]:
-        if not one["checks"]:
+    for row in figures["classes"]:
+        if not row["checks"]:
             return False
-        share[one["class"]] = {
-            answer: one["answers"].get(str(answer), 0) / one["checks"] for answer in Answer
+        share[row["class"]] = {
+            answer: row["answers"].get(str(answer), 0) / row["checks"] for answer in Answer
         }
     strong = share["strong"]
     return (
@@ -153,19 +155,19 @@ def good(found: dict[str, Any]) -> bool:
     )
 
 
-def table(found: dict[str, Any]) -> str:
+def table(results: dict[str, Any]) -> str:
     """For the design note."""
     answers = (Answer.PAGE, Answer.MAY_PAGE, Answer.DO_NOT_PAGE)
     lines = ["| subject | truth | flat | pg | ΔR2 | probe | page | may page | do not page |"]
     lines.append("|---" * 9 + "|")
-    for row in found["subjects"]:
+    for row in results["subjects"]:
         figures = f"{row['flat']:.3f} | {row['pg']:.3f} | {row['delta_r2']:+.2f}"
         counts = " | ".join(str(row["answers"].get(str(answer), 0)) for answer in answers)
         name = f"{row['subject'].replace('-', ' ')} | {row['truth']}"
         lines.append(f"| {name} | {figures} | {row['localisation']:.2f} | {counts} |")
-    for one in found["classes"]:
-        counts = " | ".join(str(one["answers"].get(str(answer), 0)) for answer in answers)
-        lines.append(f"| **all {one['class']}** | | | | | | {counts} |")
+    for each in results["classes"]:
+        counts = " | ".join(str(each["answers"].get(str(answer), 0)) for answer in answers)
+        lines.append(f"| **all {each['class']}** | | | | | | {counts} |")
     return "\n".join(lines)
 
 

@@ -45,14 +45,14 @@ class Counted(sqlite3.Connection):
     folder: Path
     left: Path
 
-    def execute(self, *given: object) -> sqlite3.Cursor:
+    def execute(self, *arguments: object) -> sqlite3.Cursor:
         cls = type(self)
         cls.made += 1
         if cls.made == cls.crash_at:
             for file in cls.folder.glob("s.db*"):
                 shutil.copy(file, cls.left / file.name)
             raise Crash
-        return super().execute(*given)  # type: ignore[arg-type]
+        return super().execute(*arguments)  # type: ignore[arg-type]
 
 
 async def work(store: Store, seed: int) -> None:
@@ -72,25 +72,25 @@ async def work(store: Store, seed: int) -> None:
 
 
 async def disagreements(store: Store) -> list[str]:
-    found = []
+    problems = []
     log = await store.records.log()
-    if [one.number for one in log] != list(range(len(log))):
-        found.append("the log has a hole")
+    if [entry.number for entry in log] != list(range(len(log))):
+        problems.append("the log has a hole")
     traces, digests = Traces(store), await store.records.digests()
     for head in await store.records.heads():
         _, rows = await traces.rows(head.session_id)
         if digest_of(rows) != digests.get(head.session_id, NO_ACTIONS):
-            found.append(f"register and trace of {head.session_id} disagree")
-        if head.session_id not in {one.session_id for one in log}:
-            found.append(f"{head.session_id} stands in no entry")
+            problems.append(f"register and trace of {head.session_id} disagree")
+        if head.session_id not in {entry.session_id for entry in log}:
+            problems.append(f"{head.session_id} stands in no entry")
     await entries(store, "people")
     seals = await store.records.seals()
     if seals:
         verified = await verify_store(store, SealFile((seals[-1],)), [KEY.public])
-        found += [gap.message for gap in verified.gaps]
+        problems += [gap.message for gap in verified.gaps]
     await write(store, "people", "demanded", {"what": "x", "on": True}, clock=HandClock(1e9))
     await seal_store(store, KEY, at=9.0)
-    return found
+    return problems
 
 
 def crashed(point: int, seed: int) -> tuple[bool, list[str]]:
@@ -100,8 +100,8 @@ def crashed(point: int, seed: int) -> tuple[bool, list[str]]:
         Counted.folder, Counted.left = Path(first), Path(second)
         connect = sqlite3.connect
 
-        def counted(*given: object, **options: object) -> sqlite3.Connection:
-            return connect(*given, factory=Counted, **options)  # type: ignore[call-overload, no-any-return]
+        def counted(*arguments: object, **options: object) -> sqlite3.Connection:
+            return connect(*arguments, factory=Counted, **options)  # type: ignore[call-overload, no-any-return]
 
         with patch("sopilot.stores.sqlite.sqlite3.connect", counted):
             store = SQLiteStore(Path(first) / "s.db", synchronous="NORMAL")
@@ -129,12 +129,12 @@ def campaign(points: int, seed: int) -> dict[str, object]:
     source = random.Random(seed)
     point = 1
     while reached < points:
-        went, found = crashed(point, seed)
+        went, problems = crashed(point, seed)
         if not went:  # behind the end of the work: another walk
             seed, point = source.randrange(1 << 30), 1
             continue
         reached += 1
-        if found:
-            wrong[f"{seed}:{point}"] = found
+        if problems:
+            wrong[f"{seed}:{point}"] = problems
         point += 1
     return {"passed": not wrong, "points": reached, "disagreed": len(wrong), "which": wrong}

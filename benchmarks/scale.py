@@ -146,7 +146,7 @@ def filled_once(store: Store, count: int, folder: Path) -> tuple[float, float]:
 def question(store: Store, spec: str, count: int, folder: Path, rounds: int) -> dict[str, Any]:
     filled, sealed = filled_once(store, count, folder)
     head = ("--head", str(folder / "heads.jsonl"))
-    register, found = timed(
+    register, report = timed(
         rounds, spec, "records", "actions", "--from", "2026-07-01", "--to", "2026-09-30",
         "--action", "transfer", "--where", "amount>1000", "--columns", "amount", "--limit", "10",
         "--json",
@@ -154,12 +154,12 @@ def question(store: Store, spec: str, count: int, folder: Path, rounds: int) -> 
     key = ("--key", str(folder / "seal.key.pub"), "--without-events", "--json")
     verify, verified = timed(rounds, spec, "records", "verify", *head, *key)
     assert verified["sessions"] == count
-    session = found["actions"][0]["session"]
+    session = report["actions"][0]["session"]
     prove, _ = timed(rounds, spec, "records", "prove", session, *head)
     return {
         "sessions": count,
-        "selected": found["selected"],
-        "of": found["of"],
+        "selected": report["selected"],
+        "of": report["of"],
         "best of": rounds,
         "seconds": {"register": register, "verify": verify, "prove": prove},
         "seconds to fill": filled,
@@ -179,8 +179,8 @@ def records(sessions: int, stores: list[str], rounds: int, folder: Path | None) 
                 spec = f"sqlite:{there}/s.db"
                 store: Store = SQLiteStore(there / "s.db", synchronous="NORMAL")
             else:
-                kept = None if folder is None else base / f"{name}-server"
-                server = stack.enter_context(postgres_here(kept))
+                place = None if folder is None else base / f"{name}-server"
+                server = stack.enter_context(postgres_here(place))
                 spec, store = server.dsn, PostgresStore(server.dsn)
             figures[name] = question(store, spec, sessions, there, rounds)
     slowest = max(max(row["seconds"].values()) for row in figures.values())
@@ -195,8 +195,8 @@ NOTHING, A_TWENTIETH = ("--from", "2027-06-01"), ("--from", "2026-12-13T18:00:00
 
 
 def audited(spec: str, *arguments: str) -> tuple[float, dict[str, Any]]:
-    seconds, found = timed(1, spec, "audit", "--all", "--json", *arguments)
-    return seconds, found["batch"]
+    seconds, report = timed(1, spec, "audit", "--all", "--json", *arguments)
+    return seconds, report["batch"]
 
 
 def one_and_two(spec: str, *where: str) -> dict[str, Any]:
@@ -204,10 +204,10 @@ def one_and_two(spec: str, *where: str) -> dict[str, Any]:
     taken = {}
     for workers in ("1", "2"):
         beginning = audited(spec, "--workers", workers, *where, *NOTHING)[0]
-        seconds, found = audited(spec, "--workers", workers, *where, *A_TWENTIETH)
+        seconds, report = audited(spec, "--workers", workers, *where, *A_TWENTIETH)
         taken[workers] = seconds - beginning
     return {
-        "sessions": found["sessions"],
+        "sessions": report["sessions"],
         "seconds_of_one": round(taken["1"], 2),
         "seconds_of_two": round(taken["2"], 2),
         "ratio": round(taken["1"] / taken["2"], 2),
@@ -222,18 +222,18 @@ def audit(sessions: int, folder: Path | None) -> dict[str, Any]:
         there.mkdir(parents=True, exist_ok=True)
         spec = f"sqlite:{there / 's.db'}"
         filled_once(SQLiteStore(there / "s.db", synchronous="NORMAL"), sessions, there)
-        seconds, found = audited(spec, "--workers", "2")
-        minutes = round(seconds / found["sessions"] * 1e5 / 60, 1)
+        seconds, report = audited(spec, "--workers", "2")
+        minutes = round(seconds / report["sessions"] * 1e5 / 60, 1)
         figures: dict[str, Any] = {
-            "sessions": found["sessions"],
-            "clean": found["clean"],
+            "sessions": report["sessions"],
+            "clean": report["clean"],
             "seconds": round(seconds, 1),
             "minutes_for_100000": minutes,
             "processes": one_and_two(spec),
         }
         if importlib.util.find_spec("ray") is not None:
             figures["ray"] = one_and_two(spec, "--on", "ray")
-    clean = found["clean"] == found["sessions"] == sessions
+    clean = report["clean"] == report["sessions"] == sessions
     return {"passed": clean and minutes <= MOST_MINUTES, **figures}
 
 
@@ -274,7 +274,7 @@ async def pairs(
     leave_out: Callable[[ExitStack], None],
 ) -> list[tuple[float, float]]:
     """Microseconds a step with all of it and without what is left out."""
-    found = []
+    rows = []
     for number in range(-WARMING, rounds):
         taken = {}
         for whole in (True, False) if number % 2 else (False, True):
@@ -284,8 +284,8 @@ async def pairs(
                 gc.collect()
                 taken[whole] = await one_round(make(), clock, walks)
         if number >= 0:
-            found.append((taken[True], taken[False]))
-    return found
+            rows.append((taken[True], taken[False]))
+    return rows
 
 
 def with_and_without(
@@ -294,8 +294,8 @@ def with_and_without(
     both = asyncio.run(pairs(make, clock, rounds, walks, without_both))
     log = asyncio.run(pairs(make, clock, rounds, walks, without_log))
 
-    def ratio(found: list[tuple[float, float]]) -> float:
-        return round(statistics.median(whole / less for whole, less in found), 4)
+    def ratio(compared: list[tuple[float, float]]) -> float:
+        return round(statistics.median(whole / less for whole, less in compared), 4)
 
     return {
         "with": round(statistics.median(whole for whole, _ in both), 2),
@@ -308,16 +308,16 @@ def with_and_without(
 def cost(rounds: int) -> dict[str, Any]:
     """Compare a step with register and log with a step without."""
     with tempfile.TemporaryDirectory() as folder:
-        kept = SQLiteStore(Path(folder) / "s.db")  # open over all rounds, as in a service
+        store = SQLiteStore(Path(folder) / "s.db")  # open over all rounds, as in a service
         stores: dict[str, tuple[Callable[[], Store], Callable[[], float]]] = {
             "memory": (MemoryStore, time.process_time),
-            "sqlite": (lambda: kept, time.perf_counter),
+            "sqlite": (lambda: store, time.perf_counter),
         }
         measured = {
             name: with_and_without(make, clock, rounds, WALKS[name])
             for name, (make, clock) in stores.items()
         }
-        asyncio.run(kept.close())
+        asyncio.run(store.close())
     passed = all(row["ratio"] <= MOST_COST for row in measured.values())
     return {"passed": passed, **measured, "rounds": rounds, "load": round(os.getloadavg()[0], 1)}
 
@@ -340,27 +340,27 @@ async def events_a_second(store: Store, sessions: int, steps: int) -> dict[str, 
     cpu, wall = time.process_time(), time.perf_counter()
     await asyncio.gather(*map(talk, range(sessions)))
     cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
-    written = [len(await store.events(one.id)) - 1 for one in opened]
+    written = [len(await store.events(session.id)) - 1 for session in opened]
     return {
         "events_a_second": round(sessions * steps / wall),
         "cpu_microseconds": round(cpu / sessions / steps * 1e6),
-        "lost": sum(steps - one for one in written),
+        "lost": sum(steps - count for count in written),
     }
 
 
 async def group_commit(store: Store, steps: int) -> dict[str, Any]:
     await events_a_second(store, 3, 5)  # warm
-    one = await events_a_second(store, 1, steps * 4)
+    alone = await events_a_second(store, 1, steps * 4)
     many = await events_a_second(store, TOGETHER, steps)
-    ratio = many["events_a_second"] / one["events_a_second"]
-    return {"one": one, str(TOGETHER): many, "ratio": round(ratio, 2)}
+    ratio = many["events_a_second"] / alone["events_a_second"]
+    return {"one": alone, str(TOGETHER): many, "ratio": round(ratio, 2)}
 
 
 async def requests(dsn: str, seconds: float) -> dict[str, Any]:
     port = free_port()
     limits = ["connections=5000", "requests=5000", "sessions=5000", "sessions-of-one=5000",
               "clients=100000", "initializes=100000"]  # fmt: skip
-    options = [part for one in limits for part in ("--limit", one)]
+    options = [part for limit in limits for part in ("--limit", limit)]
     command = [
         *SOPILOT, "serve", "bank", "--http", f"127.0.0.1:{port}",
         "--store", f"postgres:{dsn}", "--stateless", *options,
@@ -399,7 +399,9 @@ async def audits(store: Store, sessions: int) -> dict[str, Any]:
         await walk(session, "transfer")
         await session.release()
     traces, findings = Traces(store), 0
-    heads = [one for one in await store.records.heads() if not one.session_id.startswith("journal")]
+    heads = [
+        head for head in await store.records.heads() if not head.session_id.startswith("journal")
+    ]
     cpu, wall = time.process_time(), time.perf_counter()
     for head in heads:
         loaded = await traces.loaded(head.session_id)
@@ -443,7 +445,7 @@ async def all_throughput(dsn: str, folder: Path, small: bool) -> dict[str, Any]:
 
 def quick(figures: dict[str, Any]) -> bool:
     return (
-        all(one["ratio"] >= LEAST_RATIO for one in figures["group_commit"].values())
+        all(row["ratio"] >= LEAST_RATIO for row in figures["group_commit"].values())
         and figures["requests"]["requests_a_second"] >= LEAST_REQUESTS
         and figures["audit"]["minutes_for_100000_on_two_cores"] <= MOST_AUDIT_MINUTES
     )

@@ -226,8 +226,8 @@ def _in_checkout(checkout: Path) -> dict[str, float]:
             [sys.executable, str(checkout / "benchmarks" / "steps.py"), "here", "--json", file],
             env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.DEVNULL, check=True,
         )  # fmt: skip
-        found: dict[str, float] = json.loads(file.read_text("utf-8"))["microseconds"]
-        return found
+        recorded: dict[str, float] = json.loads(file.read_text("utf-8"))["microseconds"]
+        return recorded
 
 
 # --- LangGraph ------------------------------------------------------------------------
@@ -460,21 +460,21 @@ async def many(sessions: int, latency: float) -> tuple[list[SessionResult], floa
     programs = run_programs(briefing, VIEWS[ARM])
     store = MemoryStore()
 
-    async def one(model: Model) -> SessionResult:
+    async def run(model: Model) -> SessionResult:
         session = await open_run(
             store, briefing, VIEWS[ARM], tools=example.make_tools(task), programs=programs
         )
         user = ScriptedUser(task.request, task.inputs, goal=task.goal)
         return await run_session(session, briefing, view=VIEWS[ARM], model=model, user=user)
 
-    first = await one(Reference(example_judge(example)))
+    first = await run(Reference(example_judge(example)))
     replies = [
         ModelReply(message.content, message.tool_calls)
         for message in first.messages
         if message.role == "assistant"
     ]
     begun = time.perf_counter()
-    results = await asyncio.gather(*(one(SlowReplay(replies, latency)) for _ in range(sessions)))
+    results = await asyncio.gather(*(run(SlowReplay(replies, latency)) for _ in range(sessions)))
     return list(results), time.perf_counter() - begun
 
 

@@ -64,7 +64,7 @@ def write_log(db: sqlite3.Connection, entries: list[LogEntry]) -> None:
     db.execute("DELETE FROM log")
     db.executemany(
         "INSERT INTO log VALUES (?, ?, ?, ?, ?, ?)",
-        [one._replace(number=n) for n, one in enumerate(entries)],
+        [entry._replace(number=n) for n, entry in enumerate(entries)],
     )
 
 
@@ -78,7 +78,7 @@ def delete_with_its_entries(db: sqlite3.Connection, source: random.Random) -> se
     """And the log numbered anew, so that no hole is left."""
     number, session_id = source.choice(sessions_of(db))
     remove(db, number)
-    write_log(db, [one for one in log_of(db) if one.session_id != session_id])
+    write_log(db, [entry for entry in log_of(db) if entry.session_id != session_id])
     return {session_id}
 
 
@@ -99,7 +99,7 @@ def insert_session(db: sqlite3.Connection, source: random.Random) -> set[str]:
     assert made is not None
     db.execute("INSERT INTO heads VALUES (?, -1, '', 0, '', 1, 0, 'new', 0, '{}')", (made,))
     events = [decode_line(line).event for line in lines_of(db, number)]
-    write_lines(db, made, [encode_line(one) for one in seal_all(events, genesis(new))], new)
+    write_lines(db, made, [encode_line(line) for line in seal_all(events, genesis(new))], new)
     if source.random() < 0.5:
         entries = log_of(db)
         place = source.randrange(len(entries))
@@ -110,17 +110,17 @@ def insert_session(db: sqlite3.Connection, source: random.Random) -> set[str]:
 
 def reorder_entries(db: sqlite3.Connection, source: random.Random) -> set[str]:
     entries = log_of(db)
-    one, other = source.sample(range(len(entries)), 2)
-    entries[one], entries[other] = entries[other], entries[one]
+    first, other = source.sample(range(len(entries)), 2)
+    entries[first], entries[other] = entries[other], entries[first]
     write_log(db, entries)
-    return {entries[one].session_id, entries[other].session_id}
+    return {entries[first].session_id, entries[other].session_id}
 
 
 def truncate_log(db: sqlite3.Connection, source: random.Random) -> set[str]:
     entries = log_of(db)
     keep = source.randrange(len(entries))
     write_log(db, entries[:keep])
-    return {one.session_id for one in entries[keep:]}
+    return {entry.session_id for entry in entries[keep:]}
 
 
 def swap_sessions(db: sqlite3.Connection, source: random.Random) -> set[str]:
@@ -146,7 +146,7 @@ def rewrite_session(db: sqlite3.Connection, source: random.Random) -> set[str]:
     place = source.randrange(len(events))
     events[place] = events[place]._replace(at=events[place].at + 1)
     sealed = seal_all(events, genesis(session_id))
-    write_lines(db, number, [encode_line(one) for one in sealed], session_id)
+    write_lines(db, number, [encode_line(line) for line in sealed], session_id)
     return {session_id}
 
 
@@ -158,11 +158,11 @@ def rewrite_all(db: sqlite3.Connection, source: random.Random) -> set[str]:
         shift = source.randrange(1, 1000)
         moved = [event._replace(at=event.at + shift) for event in events]
         sealed = seal_all(moved, genesis(session_id))
-        write_lines(db, number, [encode_line(one) for one in sealed], session_id)
-        places[session_id] = [one.hash for one in sealed]
+        write_lines(db, number, [encode_line(line) for line in sealed], session_id)
+        places[session_id] = [line.hash for line in sealed]
     entries = [
-        one._replace(hash=places[one.session_id][one.seq]) if one.seq >= 0 else one
-        for one in log_of(db)
+        entry._replace(hash=places[entry.session_id][entry.seq]) if entry.seq >= 0 else entry
+        for entry in log_of(db)
     ]
     write_log(db, entries)
     return set(places)
@@ -177,7 +177,7 @@ def rewrite_and_go_on(db: sqlite3.Connection, source: random.Random) -> set[str]
     note = {"name": "x", "details": {}}
     events.append(events[-1]._replace(seq=len(events), kind="note", payload=note, actor="user"))
     sealed = seal_all(events, genesis(session_id))
-    write_lines(db, number, [encode_line(one) for one in sealed], session_id)
+    write_lines(db, number, [encode_line(line) for line in sealed], session_id)
     return {session_id}
 
 
@@ -215,12 +215,14 @@ def alter_program(db: sqlite3.Connection, source: random.Random) -> set[str]:
     (sha256,) = source.choice(db.execute("SELECT sha256 FROM programs").fetchall())
     change = source.choice(("artifact = artifact || ' '", "artifact = replace(artifact, 'e', 'a')"))
     db.execute(f"UPDATE programs SET {change} WHERE sha256 = ?", (sha256,))
-    return {one for _, one in sessions_of(db) if not is_journal(one)}
+    return {name for _, name in sessions_of(db) if not is_journal(name)}
 
 
 def alter_header(db: sqlite3.Connection, source: random.Random) -> set[str]:
     """Change the session's description beside its trace."""
-    number, session_id = source.choice([one for one in sessions_of(db) if not is_journal(one[1])])
+    number, session_id = source.choice(
+        [session for session in sessions_of(db) if not is_journal(session[1])]
+    )
     row = db.execute("SELECT metadata FROM sessions WHERE number = ?", (number,)).fetchone()
     metadata = json.loads(row[0])
     name = source.choice(("handbook", "model", "view", "goals", "programs", "requester"))
@@ -271,7 +273,9 @@ def marked(db: sqlite3.Connection, number: int, name: str) -> None:
 def prune_on_record(db: sqlite3.Connection, source: random.Random) -> set[str]:
     """Its events are gone, and the privacy journal says that somebody pruned them, where it stood
     or behind that: there its rows in the register could be any."""
-    number, session_id = source.choice([one for one in sessions_of(db) if not is_journal(one[1])])
+    number, session_id = source.choice(
+        [session for session in sessions_of(db) if not is_journal(session[1])]
+    )
     if source.random() < 0.5:
         db.execute(
             "UPDATE heads SET seq = seq + 1, hash = ? WHERE session = ?",
@@ -310,7 +314,9 @@ def rows_of_nobody(db: sqlite3.Connection, source: random.Random) -> set[str]:
 
 def alter_beside(db: sqlite3.Connection, source: random.Random) -> set[str]:
     """When it began, when it went on, how it stands: for listings and for how long it is kept."""
-    number, session_id = source.choice([one for one in sessions_of(db) if not is_journal(one[1])])
+    number, session_id = source.choice(
+        [session for session in sessions_of(db) if not is_journal(session[1])]
+    )
     change = source.choice(
         ("heads SET updated_at = updated_at - 500 WHERE session",
          "heads SET summary = '{\"status\":\"ended\"}', status = 'ended' WHERE session",
@@ -324,16 +330,16 @@ def alter_beside(db: sqlite3.Connection, source: random.Random) -> set[str]:
 
 def restore_copy(db: sqlite3.Connection, source: random.Random) -> set[str]:
     """The store as it was at the seal before: whole in itself, with its own sealed head."""
-    missing = {one for _, one in sessions_of(db)}
+    missing = {name for _, name in sessions_of(db)}
     for table in TABLES:
         db.execute(f"DELETE FROM {table}")
         db.execute(f"INSERT INTO {table} SELECT * FROM old.{table}")
-    return missing - {one for _, one in sessions_of(db)}
+    return missing - {name for _, name in sessions_of(db)}
 
 
 MANIPULATIONS: dict[str, Manipulation] = {
-    one.__name__: one
-    for one in (
+    each.__name__: each
+    for each in (
         delete_session, delete_with_its_entries, delete_entry, insert_session, reorder_entries,
         truncate_log, swap_sessions, rewrite_session, rewrite_all, rewrite_and_go_on, cut_session,
         alter_event, alter_payload, alter_program, alter_header, drop_row, alter_row, restore_copy,

@@ -417,9 +417,9 @@ def clean_and_faulty(clean: Sweep, faulty: Sweep) -> dict[str, Any]:
     known, scores = scores_of(clean), scores_of(faulty)
     summary = summarise(faulty, {})
     named = {row["task"] for row in summary["missing_tasks"] if row["fault"] and row["reason"]}
-    asked = {str(each) for each in faulty.planned}
+    planned = {str(each) for each in faulty.planned}
     return {
-        "asked": len(asked),
+        "asked": len(planned),
         "judged": len(scores),
         "missing": summary["missing"],
         "missing_by_reason": summary["missing_by_reason"],
@@ -428,7 +428,7 @@ def clean_and_faulty(clean: Sweep, faulty: Sweep) -> dict[str, Any]:
         "clean_pass": sum(row["passed"] for row in known.values()),
         "bounds": summary["bounds"],
         "other_scores": sum(row != known[task] for task, row in scores.items()),
-        "unnamed": len(asked - scores.keys() - named),
+        "unnamed": len(planned - scores.keys() - named),
         "verdicts_of_broken_runs": sum(
             record.verdict is not None for record in faulty.folder.discarded()
         ),
@@ -479,9 +479,9 @@ def answer_mailbox(box: Path) -> None:
             reply = box / "replies" / request.name
             if reply.exists():
                 continue
-            asked = json.loads(request.read_text(encoding="utf-8"))["request"]
+            sent = json.loads(request.read_text(encoding="utf-8"))["request"]
             draft = box / f"draft-{os.getpid()}"
-            draft.write_text(json.dumps(completion(scripted_answer(asked), 0)), encoding="utf-8")
+            draft.write_text(json.dumps(completion(scripted_answer(sent), 0)), encoding="utf-8")
             os.link(draft, reply)
             draft.unlink()  # the next draft must not be written into this reply
             with (box / "answered.log").open("a", encoding="utf-8") as log:
@@ -504,7 +504,7 @@ def in_process(folder: Path, tasks: int) -> int:
     upstream = shared_upstream()
     honest = _trial.playing
     _trial.playing = lambda *_: InProcess()  # type: ignore[assignment]
-    asked = 0
+    requests = 0
     try:
         for arm in MAILBOX_ARMS:
             done = run_sweep(
@@ -514,10 +514,10 @@ def in_process(folder: Path, tasks: int) -> int:
                 Party(Contestant("mailbox:none", "scripted")),
                 runner="plain",
             )
-            asked += sum(each.agent_turns for each in done.folder.records().values())
+            requests += sum(each.agent_turns for each in done.folder.records().values())
     finally:
         _trial.playing = honest
-    return asked
+    return requests
 
 
 class Side:
@@ -573,14 +573,14 @@ def both_killed(
 
 def answered_once(base: Path, needed: int) -> dict[str, Any]:
     box = base / "box"
-    asked = {path.name for path in (box / "requests").glob("*.json")}
+    names = {path.name for path in (box / "requests").glob("*.json")}
     replies = {path.name for path in (box / "replies").glob("*.json")}
     logged = Counter((box / "answered.log").read_text(encoding="utf-8").split())
     return {
-        "requests": len(asked),
+        "requests": len(names),
         "requests_needed": needed,
-        "asked_beyond": len(asked) - needed,
-        "unanswered": len(asked - replies),
+        "asked_beyond": len(names) - needed,
+        "unanswered": len(names - replies),
         "answered_twice": sum(count > 1 for count in logged.values())
         + len(list((box / "replies").glob("*.refused-*"))),
         "identical_scores": sum(
@@ -626,23 +626,23 @@ def archives(base: Path, tasks: int) -> Any:
             lab("verify", archive, "--json"),
             env=elsewhere, capture_output=True, text=True, check=False,
         )  # fmt: skip
-        found = tables_of(archive)
-        expected = expected or found
-        differ = [name for name in found if found[name] != expected.get(name)]
+        tables = tables_of(archive)
+        expected = expected or tables
+        differ = [name for name in tables if tables[name] != expected.get(name)]
         problems = json.loads(checked.stdout)["problems"]
-        yield {"way": way, "verified": not problems, "tables": len(found), "differ": differ}
+        yield {"way": way, "verified": not problems, "tables": len(tables), "differ": differ}
 
 
 def tables_of(archive: Path) -> dict[str, Any]:
     """Without the machine's seconds."""
     with zipfile.ZipFile(archive) as packed:
-        found: dict[str, Any] = json.loads(packed.read("analysis/tables.json"))
-    found.pop("wall-clock", None)
-    for table in found.values():
+        tables: dict[str, Any] = json.loads(packed.read("analysis/tables.json"))
+    tables.pop("wall-clock", None)
+    for table in tables.values():
         if "seconds" in table["header"]:
             place = table["header"].index("seconds")
             table["rows"] = [[*row[:place], *row[place + 1 :]] for row in table["rows"]]
-    return found
+    return tables
 
 
 if __name__ == "__main__":

@@ -97,7 +97,9 @@ def transplant(trace: TraceFile, other: TraceFile, source: random.Random) -> Tra
     """Another session's trace under this session's name, as it is or with fresh hashes."""
     events = other.events
     if source.random() < 0.5:
-        events = tuple(seal_all([one.event for one in other.events], genesis(trace.session_id)))
+        events = tuple(
+            seal_all([sealed.event for sealed in other.events], genesis(trace.session_id))
+        )
     if source.random() < 0.5:
         return replace(other, session_id=trace.session_id, events=events)
     return replace(trace, events=events)
@@ -109,7 +111,7 @@ def cut_tail(trace: TraceFile, other: TraceFile, source: random.Random) -> Trace
 
 def rewrite(trace: TraceFile, other: TraceFile, source: random.Random) -> TraceFile | None:
     """A forged event, and every hash behind it worked out again."""
-    events = [one.event for one in trace.events]
+    events = [sealed.event for sealed in trace.events]
     index = source.randrange(len(events))
     changed = _forged(events[index], source)
     if changed == events[index]:
@@ -257,12 +259,12 @@ async def manipulate(manipulations: int, seconds: float, seed: int) -> dict[str,
                     unchanged[name] += 1
                     continue
                 made[name] += 1
-                found = await verify_store(store, seals, [key])
+                result = await verify_store(store, seals, [key])
             finally:
                 db.execute("ROLLBACK")
-            if found.complete:
+            if result.complete:
                 missed[name] += 1
-            elif touched and not touched & {gap.session_id for gap in found.gaps}:
+            elif touched and not touched & {gap.session_id for gap in result.gaps}:
                 unnamed[name] += 1
         assert (await verify_store(store, seals, [key])).complete
         await store.close()

@@ -270,10 +270,10 @@ def _goals(*domains: str) -> int:
 
 def _stays(screen: str) -> list[tuple[Any, bool]]:
     upstream = shared_upstream()
-    found = [
+    claims = [
         (task.reference, upstream.scoring(task.domain)[task.goal][task.index]) for task in _tasks()
     ]
-    return [(task, should) for task, should in found if SCREENS[screen](task, should)]
+    return [(task, should) for task, should in claims if SCREENS[screen](task, should)]
 
 
 def _classes(*domains: str) -> str:
@@ -324,10 +324,10 @@ def _preset() -> Any:
     return yaml.safe_load((Path(study.__path__[0]) / "paper.yaml").read_text("utf-8"))
 
 
-def _budgets(found: Budgets) -> str:
+def _budgets(budgets: Budgets) -> str:
     return (
-        f"{found.agent_turns}, {found.refresh_actions}, {found.wall_seconds:g}, "
-        f"{found.domain_calls}, {found.user_turns}"
+        f"{budgets.agent_turns}, {budgets.refresh_actions}, {budgets.wall_seconds:g}, "
+        f"{budgets.domain_calls}, {budgets.user_turns}"
     )
 
 
@@ -362,8 +362,8 @@ def _official_length() -> str:
 
 
 def _correspondences() -> str:
-    found = check_official([task.reference for task in _tasks()], "official", shared_upstream())
-    return str(found.as_json()["correspondences"]["by_the_study"])
+    report = check_official([task.reference for task in _tasks()], "official", shared_upstream())
+    return str(report.as_json()["correspondences"]["by_the_study"])
 
 
 def _compile_seconds() -> str:
@@ -390,10 +390,10 @@ def _defects() -> Any:
 
 
 def _defect(name: str) -> dict[str, str]:
-    found = _defects()[name.split()[1]]
+    replay = _defects()[name.split()[1]]
     return {
-        "passes": f"{found.passes}/{found.runs}",
-        "classification": found.classification,
+        "passes": f"{replay.passes}/{replay.runs}",
+        "classification": replay.classification,
     }
 
 

@@ -402,9 +402,9 @@ def _joint() -> tuple[str, str]:
 
 
 def _refusals() -> str:
-    found = clopper_pearson(86, 86)
-    assert isinstance(found, Interval)
-    return f"{100 * found.low:.1f} %"
+    interval = clopper_pearson(86, 86)
+    assert isinstance(interval, Interval)
+    return f"{100 * interval.low:.1f} %"
 
 
 def _over_134(rate: str) -> str:
