@@ -4,11 +4,10 @@
     python benchmarks/evidence.py --stale    # list those, and mark them in the documents
     python benchmarks/evidence.py tamper crashes/duels
 
-Results are small JSON files under evidence/; the parts of a campaign share a file. Documents that
-quote a figure get the new one. A campaign that
-fails is recorded with `passed: false` and the sentence from ``EXPLAINED``, and this command exits
-1. A smaller run never replaces a larger one. Ctrl-C ends the running campaign, whose figures are
-kept if it wrote some.
+Results are small JSON files under evidence/; the parts of a campaign share a file. The figures that
+documents quote are replaced. A campaign that fails is recorded with `passed: false` and the
+sentence from ``EXPLAINED``, and this command exits 1. A larger run is never replaced by a smaller
+run. Ctrl-C ends the running campaign; figures that it wrote are kept.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class RoleApprovers:
             for role in self.roles
             if role in held.roles
         ]
-        # Nobody decides twice: a run that was taken up again may have their approval already.
+        # A resumed run may have their approval already.
         return [vote for vote in votes[: held.needed] if (vote.by, vote.role) not in values]
 
 
@@ -223,12 +223,11 @@ EVERYTHING_TOLD: Final = "I have told you everything I know."
 
 
 class ScriptedUser:
-    """``request`` opens the dialog. Every answer holds everything the user knows, a line a
-    value; the fields in ``late`` only from the second answer on. One of the ``follow_ups``
-    opens each answer. ``goal`` is named in every answer; the opening may have asked for
-    another one. ``answers`` are to the machine's questions, by what they are about. The
-    dialog ends when nothing was asked, and there is nothing new to tell or the agent has told
-    how the request ended: a farewell is not answered with all the values again.
+    """``request`` opens the dialog. Every answer has all values that the user knows, one per
+    line; values in ``late`` only from the second answer on. Each answer begins with the next of
+    the ``follow_ups`` and names ``goal``. ``answers`` are replies to the runtime's questions, by
+    subject. The dialog ends with a message that asks nothing, if the user has nothing new to say
+    or the agent has said how the request ended.
     """
 
     def __init__(

@@ -53,10 +53,10 @@ UNLIMITED = Budgets(
     user_turns=2**31,
     context_tokens=2**31,
 )
-"""Somebody else's agent has budgets of its own."""
+"""For agents that have their own budgets."""
 _RECORDED = tuple(item.name for item in fields(RequestRecord))
 _CHARACTERS_PER_TOKEN = 4.0
-"""Of the first request, before a provider has counted one."""
+"""An estimate for the first request, before the provider has counted tokens."""
 
 
 class BudgetSpent(RunEnded):

@@ -346,7 +346,7 @@ class CallHandler:
                 except UserMistake as refused:
                     if vote.who is not THE_MACHINE:
                         raise
-                    # Where people must show who they are, nobody simulated decides.
+                    # If people must prove who they are, a simulated person can't decide.
                     self._watch(Progress("note", f"{vote.by} may not decide here: {refused}"))
                     break
                 if held.state is not HeldState.WAITING:

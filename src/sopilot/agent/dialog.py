@@ -177,7 +177,7 @@ class RecordedDialog:
             self._reply, self._refreshed = None, len(self._messages)
 
     def _replied(self) -> Iterable[Message]:
-        """The present reply and its answers. A call that nobody answered is left out."""
+        """The present reply and its answers, without calls that have no answer."""
         reply = self._reply
         if reply is None:
             return ()
@@ -226,9 +226,9 @@ _REMINDERS = [
 
 
 def refreshed(dialog: Sequence[Message], answers: Answers) -> list[Message]:
-    """What a refreshed context begins with: what was said, what the tools returned and which
-    requests were begun and ended. The machine's state stands for the rest of the bookkeeping
-    where it is shown; where it never is, every step that was taken is kept."""
+    """The messages that a refreshed context begins with: the dialog, the tools' results, and the
+    procedures that started and ended. The machine's state replaces the other steps where the view
+    shows it; a view that never shows it keeps them all."""
     taken = _TAKEN if answers is Answers.BLIND else _LIFECYCLE
     stored = [
         replace(item, content=_brief(item, taken)) if item.role == "tool" else item

@@ -1,4 +1,4 @@
-"""A session under a view: what the model is asked with, and the moves it makes.
+"""A session under a view: the requests to the model, and the moves that it makes.
 
 The loop, `play`, MCP and the framework hooks all use a ``Driver``: they get the same messages,
 frame message and tools from ``request``, and the same moves from ``handle``.
@@ -46,15 +46,15 @@ MOST_EMPTY_REPLIES = 3
 
 @runtime_checkable
 class AnswersQuestions(Protocol):
-    """A simulated user who is told what the machine's question is about."""
+    """A simulated user who learns the subject of the runtime's question."""
 
     async def answer(self, about: str, question: str) -> str | None: ...
 
 
 class Driver:
-    """A session under a view. ``user`` answers what is said; without one it is only put on
-    record. ``tools`` are the domain's, the session's own by default. Moves raise ``Ended``,
-    ``Waiting`` and ``BudgetSpent``; the session stands where they left it."""
+    """A session under a view. ``user`` answers the agent; without a user its words are only
+    recorded. ``tools`` are the domain's, the session's own by default. Moves raise ``Ended``,
+    ``Waiting`` and ``BudgetSpent``; the session can continue after them."""
 
     def __init__(
         self,
@@ -89,7 +89,7 @@ class Driver:
             answers=view.answers, in_order=view.in_order, language=briefing.language,
         )  # fmt: skip
         self.unanswered = ""
-        """What was said to the user, and not answered before an interruption."""
+        """A message to the user that an interruption left unanswered."""
         self._since_refresh = 0
         self._pending_request: Request | None = None
 
@@ -130,13 +130,13 @@ class Driver:
         self.dialog = messages
         self._shown = sum(len(message.tool_calls) for message in messages)
 
-    # --- what is asked --------------------------------------------------------------
+    # --- requests ------------------------------------------------------------------
 
     def request(self) -> Request:
         return self.view.request(self._moment(), self.first, self.toolbox.schemas)
 
     def shown(self) -> Shown:
-        """For somebody whose dialog is not known here."""
+        """For a client that keeps the dialog itself."""
         return self.view.shown(self._moment(), self.toolbox.schemas)
 
     def _moment(self) -> Moment:
@@ -202,7 +202,7 @@ class Driver:
         return answers
 
     async def call(self, call: ToolCall, text: str = "") -> str:
-        """One call of somebody whose messages are not known, with what was said beside it."""
+        """Make one call of a client that keeps the dialog itself; ``text`` came with the call."""
         calls = self._numbered((call,))
         self.calls.move, self.calls.words = lambda: self.shown().move, text
         await self._said(text if text.strip() else "", calls)
@@ -247,8 +247,8 @@ class Driver:
         return UserAnswer(answer, outcome.events[0].seq)
 
     async def _silence(self) -> str:
-        """Once the model is told that the user has nothing to say: words and the end of what is
-        open need not fit into one message."""
+        """Tell the model once that the user has nothing to say, so that it can end its procedures
+        in another message."""
         message = user_silent(self.briefing.language, machine=self.view.has_steps)
         if message in self.dialog[-2:]:
             raise await self.calls.user_leaves()

@@ -152,7 +152,7 @@ class _Requests:
             raise self._out_of_time(attempts, monotonic() - begun) from None
         except InfrastructureFailure as failure:
             self.lost = failure.usage
-            if failure.kind == CONTEXT:  # the model's limit, whoever enforces it
+            if failure.kind == CONTEXT:  # the model's limit
                 raise driver.spending.spent("context_tokens") from failure
             raise
         seconds = monotonic() - begun
@@ -242,7 +242,7 @@ def run_programs(briefing: Briefing, view: View, *, unguarded: bool = False) -> 
 
 
 def _refuse_without_procedures(briefing: Briefing) -> None:
-    """Guards come with programs: without one, nothing would hold an irreversible action."""
+    """Without a program, nothing would guard an irreversible action."""
     guarded = sorted(name for name, item in briefing.handbook.actions.items() if item.is_guarded)
     if guarded:
         message = f"the handbook has no procedure, so nothing licenses `{guarded[0]}`"

@@ -19,10 +19,10 @@ EMPTY: Final = "empty"
 
 
 class ProviderError(RunEnded):
-    """What a model adapter raises. ``retryable`` if the same request may succeed later;
-    ``retry_after`` is how long the provider asked to wait. ``kind`` is how it failed, for
-    whoever counts: ``http-429``, ``timeout``, ``not-json``, ``empty``, … ``usage`` is what
-    an answer cost that cannot be used."""
+    """An error of a model adapter. ``retryable`` if the same request may succeed later;
+    ``retry_after`` is the wait that the provider requests. ``kind`` is for statistics:
+    ``http-429``, ``timeout``, ``not-json``, ``empty``, … ``usage`` is the cost of an unusable
+    answer."""
 
     def __init__(
         self,
@@ -74,8 +74,8 @@ class Retries:
 
 @dataclass(slots=True)
 class Attempts:
-    """What a request came to so far, for whoever cuts it off: attempts ``made``, the one under
-    way included, the last ``problem``, and what ``discarded`` answers cost."""
+    """The state of a request that may be cut off: attempts ``made``, with the present one, the
+    last ``problem``, and the cost of ``discarded`` answers."""
 
     made: int = 0
     problem: ProviderError | None = None
@@ -116,13 +116,13 @@ async def complete_with_retries(
                 kind=problem.kind,
                 usage=seen.discarded,
             ) from problem
-        if problem.kind != EMPTY:  # who answers has no need of a pause
+        if problem.kind != EMPTY:  # a provider that answers needs no pause
             await sleep(retries.pause(attempt, problem.retry_after))
     raise InfrastructureFailure(f"{model.name}: no attempt was allowed", 0)
 
 
 def _reply(model: Model, value: object) -> ModelReply:
-    """A model is anybody's code: what is no reply is told here, not where it is used."""
+    """Reject malformed replies here: a model may be anybody's code."""
     if (
         isinstance(value, ModelReply)
         and isinstance(value.content, str)

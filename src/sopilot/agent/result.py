@@ -28,9 +28,8 @@ async def audit_session(
     ended: bool = True,
     offered: Collection[str] | None = None,
 ) -> Report:
-    """Of what the machine did where there is one, else of the calls alone. ``goal`` is what the
-    user came for and ``offered`` are the tools the agent had, where they are known: without a
-    machine the trace does not tell."""
+    """Audit what the machine did, or without a machine the calls alone. Then the trace doesn't say
+    what the user's ``goal`` was and which tools the agent was ``offered``."""
     whole = await session.shown_events()
     if view.machine:
         return audit_trace(
@@ -60,10 +59,10 @@ class Ending(StrEnum):
     EXECUTED = "executed"
     REFUSED = "refused"
     ABANDONED = "abandoned"
-    """Nobody finished it: the user left, or the model stopped half-way."""
+    """The user left, or the model stopped half-way."""
     BUDGET = "budget"
     WAITING = "waiting"
-    """For an approval, or for somebody who knows how a call ended. Resumable."""
+    """For an approval, or for a person who knows how a call ended. Resumable."""
     INFRASTRUCTURE_FAILURE = "infrastructure_failure"
     """The provider failed, not the model."""
 
@@ -118,8 +117,8 @@ class SessionResult:
 
     @property
     def to_customer(self) -> str:
-        """The reason in words for the customer; it is another one than ``reason`` where the
-        refusal rests on something that the customer must not learn."""
+        """The reason for the customer. It differs from ``reason`` if the customer must not learn
+        what the refusal rests on."""
         return to_customer(self.refusals) or self.reason
 
     @property

@@ -21,13 +21,13 @@ NEVER_MADE = "the call was interrupted before it was made; make it again if it i
 
 @runtime_checkable
 class SkipsTurns(Protocol):
-    """Users that can be told how many of their answers were given before an interruption."""
+    """Simulated users that can skip the answers from before an interruption."""
 
     def skip(self, turns: int) -> None: ...
 
 
 def must_start_again(session: Session) -> bool:
-    """Whether a change of programs ended what ran, and the model was not asked since."""
+    """Whether a change of programs ended the procedures after the last request to the model."""
     went_over = False
     for sealed in reversed(session.events):
         event = sealed.event
@@ -40,11 +40,11 @@ def must_start_again(session: Session) -> bool:
 
 
 async def _recalled(tools: RecallsOutcomes, key: str) -> ToolResult | None:
-    """``None`` where the tools could not tell: then nobody knows how it ended, still."""
+    """``None`` if the tools can't say how the call ended: it stays unknown."""
     call = key.rpartition(":")[0]  # the rest is a digest of the arguments, which may be secret
     try:
         result: object = await tools.recall(key)
-    except Exception:  # as of every tool: it is somebody else's
+    except Exception:  # tools may raise anything
         logging.getLogger("sopilot").exception("`recall` broke off for the call `%s`", call)
         return None
     if result is None:
@@ -68,7 +68,7 @@ async def recover(session: Session, watch: Watch = nobody_watches) -> None:
         for call_id in session.unknown_outcomes:
             pending = session.configuration.pending[call_id]
             if holds_stand_in(dict(pending.arguments)):
-                continue  # erased: the tools would be asked about another call
+                continue  # erased: these arguments are of no call
             key = call_key(session.id, call_id, pending.action, pending.arguments)
             result = await _recalled(tools, key)
             if result is None:

@@ -92,7 +92,7 @@ def _fits_inside(schema: Mapping[str, JSON], value: JSON) -> bool:
 
 
 def _kinds(schema: Mapping[str, JSON]) -> list[str]:
-    """None where one is unknown: who knows what else would fit."""
+    """Empty if any kind is unknown, since other values might fit then."""
     kind = schema.get("type")
     kinds = kind if isinstance(kind, list | tuple) else [kind]
     known = [item for item in kinds if isinstance(item, str) and item in TYPES]

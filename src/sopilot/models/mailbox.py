@@ -1,14 +1,14 @@
-"""Whoever answers files as a model: ``mailbox:DIR``.
+"""A folder of requests and replies as a model: ``mailbox:DIR``.
 
-    DIR/requests/ID.json   what is asked: ``about`` the run, and a Chat Completions request
-    DIR/replies/ID.json    what is answered, in the shape of ``replay:`` or of a completion
+    DIR/requests/ID.json   ``about`` the run, and a Chat Completions request
+    DIR/replies/ID.json    the answer, in the shape of ``replay:`` or of a completion
 
 DIR may name fields of ``about`` in braces: ``mailbox:box/{view}/{task}`` gives every task of
 every view a folder of its own, so that several answerers see their own requests alone.
 
-An id is the hash of what is asked and of the run it belongs to. So a run that was killed and
-begins again finds the replies it had, and asks for nothing twice; a request that timed out is
-still there for whoever answers later. Files appear whole. A reply that cannot be used is set
+An id is the hash of the request and its run. So a run that was killed and begins again finds its
+earlier replies and asks for nothing twice; a request that timed out can still be answered later.
+Files appear whole. A reply that cannot be used is set
 aside as ``replies/ID.json.refused-N``, and the request is open again.
 """
 
@@ -35,7 +35,7 @@ FORMAT: Final = 1
 _SHORTEST_WAIT, _LONGEST_WAIT = 0.01, 0.25
 
 _STILL_WRITING: Final = 2.0
-"""Seconds for which a reply that is no JSON may be one that somebody is writing in place."""
+"""Seconds for which a reply that isn't JSON may be unfinished."""
 
 
 class MailboxModel:

@@ -134,7 +134,7 @@ def read_served(body: Mapping[str, object]) -> Served:
     finish, model, fingerprint, response = (
         well_formed(item)[:_LONGEST_NAME] if isinstance(item, str) else "" for item in message
     )
-    # A server that was given a file names it by its path, which is nobody's business.
+    # A server of a local file names it by its path, which stays private.
     model = re.split(r"[/\\]", model)[-1] if _IS_PATH.match(model) else model
     return Served(finish, model, fingerprint, response)
 

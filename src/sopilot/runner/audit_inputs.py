@@ -327,7 +327,7 @@ async def _missing(store: Store, record: SessionRecord, *, masked: bool) -> Unju
     if record.is_pruned:
         return Unjudgeable.PRUNED
     if record.is_locked or record.is_erased:
-        # Without its key a session looks erased; the journal says whether somebody erased it.
+        # Without its key a session looks erased; the journal says whether it was.
         erased = record.id in (await load_policy(store)).erased
         return Unjudgeable.ERASED if erased else Unjudgeable.NO_KEY
     return Unjudgeable.NO_RIGHTS if masked else None

@@ -220,8 +220,8 @@ _PLAIN_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 
 @dataclass(frozen=True, slots=True)
 class RunOptions:
-    """Options that a session keeps, so that `resume` can use them again. ``person``: somebody at
-    the terminal is served. ``out``: folder of a workflow folder's tools. ``text``: the handbook
+    """Options that a session keeps, so that `resume` can use them again. ``person``: a person
+    at the terminal is served. ``out``: folder of a workflow folder's tools. ``text``: the handbook
     file as it was when the session began."""
 
     source: str

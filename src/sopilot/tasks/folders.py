@@ -2,8 +2,8 @@
 
 ``program.yaml`` is the program. ``tools.py`` has ``make_tools(task, out)``, which returns the tools
 for one task; they keep their files in the folder ``out`` and go on from what is there.
-``tasks.yaml`` lists the tasks. The Python of a folder runs only where somebody trusts it
-(``trust``); nothing that a program says is ever run.
+``tasks.yaml`` lists the tasks. The Python of a folder runs only after a person has trusted it
+(``trust``). Texts of a program are never run.
 """
 
 from __future__ import annotations

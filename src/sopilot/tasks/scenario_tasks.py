@@ -1,4 +1,4 @@
-"""Tasks of one's own handbook: its scenarios, or results that somebody wrote down."""
+"""Tasks of your own handbook: its scenarios, or results in a file."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ MOST_VERDICTS: Final = 24
 """Verdicts that are tried both ways for one request."""
 _AT = 0.0
 OPEN: Final = "\0open:"
-"""In front of the name of a value that nobody has yet."""
+"""Prefix of the name of a value that isn't known yet."""
 
 
 @dataclass(eq=False, slots=True)
@@ -87,7 +87,7 @@ def point_after(moment: Moment, configuration: Configuration, operation: Operati
 
 
 def open_values(names: Iterable[str]) -> dict[str, JSON]:
-    """Stand-ins for values that nobody has yet, by which they are known again."""
+    """Stand-ins for values that aren't known yet."""
     return {name: OPEN + name for name in names}
 
 

@@ -139,7 +139,7 @@ def _join(kind: type[_Joined], *conditions: Condition) -> Condition:
 
 
 def condition_text(condition: Condition, table: Mapping[str, str], prefix: str = "") -> str:
-    """``prefix`` is the one of the keys for a slot that is wanted true, or not."""
+    """``prefix`` chooses the table's words for a slot that must be true or false."""
     if isinstance(condition, Holds):
         key = "holds" if condition.wanted else "holds_not"
         return table[f"{prefix}{key}"].format(slot=condition.slot)

@@ -32,8 +32,8 @@ class Offer(StrEnum):
 def offered(
     moment: Moment, schemas: Sequence[ToolSchema], offer: Offer, text: str
 ) -> Sequence[ToolSchema]:
-    """Without a process everything is offered: nobody knows yet what will be asked. A frame
-    can use the tools that its message names."""
+    """Without a process every tool is offered. A frame can use the tools that its message
+    names."""
     here = moment.here
     if here is None or offer is Offer.ALL:
         return schemas
@@ -88,19 +88,16 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """``resident`` names the rendering of every goal that stands in the first message and never
-    changes; ``frame_message`` is the last
-    message of a request and isn't kept. ``fold`` may shorten the dialog before it is sent;
-    ``automation`` is what the machine does by itself. ``offer`` says which tool schemas are
-    sent, ``guidance`` which instructions, ``answers`` how much the answer to a step tells.
-    ``in_order``: a call behind a step that did not fit is not made.
-    ``sourced``: that rendering covers every action, whichever goal comes first, and a source may
-    bring it with it; then nothing but that text says what can be asked and what is required.
-    ``short_step``: the bookkeeping tool in few
-    words, with the fields that the programs can use. ``frames_only``: nothing is shown but
-    what the program says, so a session can go on without its handbook. ``paper_steps``: the
-    bookkeeping tool has the paper's seven operations and two verdicts, no `amend` and no
-    `undecided`."""
+    """``resident`` names the rendering of every goal in the first message, which never changes;
+    ``frame_message`` is the last message of a request and isn't kept. ``fold`` may shorten the
+    dialog before it is sent; ``automation`` is what the machine does by itself. ``offer`` says
+    which tool schemas are sent, ``guidance`` which instructions, ``answers`` how much the answer
+    to a step tells. ``in_order``: a call behind a step that did not fit is not made. ``sourced``:
+    the rendering covers every action, whichever goal comes first; a source may bring its own text
+    for it, which then replaces the list of goals. ``short_step``: the bookkeeping tool in few
+    words, with the fields that the programs can use. ``frames_only``: only texts of the program
+    are shown, so a session can go on without its handbook. ``paper_steps``: the bookkeeping tool
+    has the paper's seven operations and two verdicts, no `amend` and no `undecided`."""
 
     name: str
     machine: bool

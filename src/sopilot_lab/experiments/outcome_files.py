@@ -117,10 +117,10 @@ def _folder(path: Path) -> list[Row]:
 def foreign_rows(
     archive: Path, fields: Mapping[str, str], constants: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Outcomes of somebody else's ZIP, folder or file, in our names.
+    """Outcomes of another tool's ZIP, folder or file, in our names.
 
     ``fields``: our name → theirs, with dots for objects within objects. ``constants``: our name →
-    a value, in which `{file}` and `{folder}` stand for where a row was found. Files without rows
+    a value, in which `{file}` and `{folder}` stand for the place of a row. Files without rows
     that have their fields are left out.
     """
     rows: list[dict[str, Any]] = []

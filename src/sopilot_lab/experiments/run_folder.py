@@ -385,7 +385,7 @@ class RecordWriter:
 
 
 def _locked(file: TextIO) -> bool:
-    """Lock the file; whether nobody else has it."""
+    """Try to lock the file; false if another process has the lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

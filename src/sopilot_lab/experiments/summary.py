@@ -37,7 +37,7 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
 
 
 def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:
-    """The tasks of a sweep. ``reach`` is empty where nobody searched."""
+    """The tasks of a sweep. ``reach`` is empty without a search."""
     requests = {str(each) for each in sweep.planned}
     judged = [item for task, item in sweep.folder.records().items() if task in requests]
     why = sweep.stopped and f"the sweep stopped before it: {sweep.stopped}"

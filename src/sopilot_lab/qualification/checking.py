@@ -86,7 +86,7 @@ PROBE_SHARE = 0.2
 IN_A_ROW = 3
 """Runs or questions that the endpoint broke, one after the other, until the check gives it up."""
 SILENT_FOR = 2
-"""Times the longest answer: without a single one by then, nobody is there."""
+"""Times the longest answer: without any answer by then, the endpoint counts as down."""
 ModelFor = Callable[[Task, str], Model]
 """The model that runs this case under this arm; one and the same, but for executors that
 need a handbook to judge by."""

@@ -236,7 +236,7 @@ class Upstream:
                 stderr=subprocess.PIPE,
                 env=environment,
                 cwd=self.checkout.path,
-                process_group=0,  # Ctrl-C is for whoever leads: it must not look like a crash
+                process_group=0,  # Ctrl-C is for the leader; here it would look like a crash
                 text=True,
                 encoding="utf-8",
             )

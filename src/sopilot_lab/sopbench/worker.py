@@ -116,7 +116,7 @@ class Simulator:
         for name in GATE_EFFECTS.get(tool, ()):
             change = getattr(self.tracker, name, lambda: None)
             known = inspect.signature(change).parameters
-            with suppress(*SIMULATOR_FAULTS):  # a logout of somebody who never logged in
+            with suppress(*SIMULATOR_FAULTS):  # a logout without a login
                 change(**{key: value for key, value in arguments.items() if key in known})
 
     def judge(self, predicate: str, arguments: dict[str, Any]) -> bool | None:

@@ -73,8 +73,8 @@ from sopilot.views.step_tool import STEP_NAMES, TOOL_NAME, parse_step
 
 
 def wanted_goal(facts: Facts, goals: Iterable[str]) -> str | None:
-    """The goal that the user named; else the only one there is; else the only one all of
-    whose words occur in the request. ``None``: the user must be asked."""
+    """The goal that the user named, else the only goal, else the only goal whose words are all in
+    the request. ``None``: ask the user."""
     known = list(goals)
     if facts.wants in known:
         return facts.wants
@@ -89,7 +89,7 @@ DONE: Final = "done as requested"
 
 
 class _Now(SopilotError):
-    """The run cannot go on before this was said or called."""
+    """The run can't continue before this reply."""
 
     def __init__(self, reply: ModelReply) -> None:
         super().__init__()
@@ -532,8 +532,8 @@ class MachineExecutor:
         return lacking.isdisjoint(required_of(self._tools[tool]))
 
     def _to_write(self, resolved: Resolved) -> Mapping[str, JSON]:
-        """What the program shows for a call it fills in itself; of two calls of one tool in a
-        rule nobody could tell which is meant."""
+        """The arguments to write: those that the program shows, if it fills in the others. If a
+        rule calls a tool twice, write all of them, because the call would be ambiguous."""
         acts = [act.action for recipe in self._move.recipes for act in recipe]
         alone = acts.count(self._move.name) <= 1
         if not self._replies.short or not alone:

@@ -151,8 +151,8 @@ class VerdictJudge:
 
 @dataclass(slots=True)
 class Gathered:
-    """``answers`` by name, ``evidence`` oldest first. ``missing`` is the first call that nobody
-    made, ``failed`` the first whose newest answer is a failure, ``absent`` what an answer
+    """``answers`` by name, ``evidence`` oldest first. ``missing`` is the first call that
+    wasn't made, ``failed`` the first whose newest answer is a failure, ``absent`` what an answer
     lacks."""
 
     answers: dict[str, JSON] = field(default_factory=dict)

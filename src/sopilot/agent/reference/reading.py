@@ -48,7 +48,7 @@ RESULT = re.compile(r"^#(\d+) \((ok|failed)\): (.*)$")
 
 @dataclass(slots=True)
 class Facts:
-    """``values`` is what the user told, ``asked`` how often each name was asked for, ``open``
+    """``values`` are the user's, ``questions`` counts the questions for each name, ``open`` are
     the goals that are under way (the present one last), ``ended`` those that are over;
     ``here`` are the results since the last bookkeeping call, ``not_made`` the calls that were
     answered without being made, ``refused`` the last such answer; ``rejected`` is the last
@@ -229,7 +229,7 @@ def call_arguments(
         if isinstance(term, Literal | Value):
             resolved.values[parameter] = term.value
         elif isinstance(term, Path):
-            # It stands in an answer: whoever follows the recipe knows which.
+            # The recipe says which answer has it.
             resolved.missing.append(str(term))
         elif known.get(term.name) is not None:
             resolved.values[parameter] = known[term.name]

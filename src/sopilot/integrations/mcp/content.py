@@ -53,7 +53,7 @@ def _value(block: types.ContentBlock) -> JSON:
 
 
 def _read(text: str) -> JSON:
-    """Objects and lists are read; a bare ``12`` or ``true`` may be somebody's text."""
+    """Parse objects and lists; a bare ``12`` or ``true`` may be text."""
     if text[:1] in ("{", "["):
         try:
             read: JSON = json.loads(text)

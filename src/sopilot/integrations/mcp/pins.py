@@ -211,7 +211,7 @@ def _shown(value: JSON) -> str:
 
 
 def one_line(text: str) -> str:
-    """A name that somebody else chose, without line breaks and control characters."""
+    """A name that a server chose, without line breaks and control characters."""
     return visible(text)[:_LONGEST_SHOWN]
 
 
@@ -251,7 +251,7 @@ def _read_tools(path: Path, upstream: str, tools: JSON) -> dict[str, Definition]
 
 
 def _broken(path: Path, message: str) -> UserMistake:
-    # Never replaced automatically: whoever can damage the file could approve anything.
+    # Never replaced automatically: damaging the file would approve anything.
     cure = "restore it, or remove it and approve the tools again"
     return mistake("broken-pins", message, Place(str(path)), cure)
 

@@ -491,7 +491,7 @@ class Upstream:
             elif self.hear is not None:
                 await self.hear(message)
         elif isinstance(message, Exception) and _is_unreadable_answer(message):
-            # The library doesn't know which request it answers, so nobody would get it.
+            # The library doesn't know which request it answers, so no caller would get it.
             self._stop.set()
 
     def _verify_soon(self) -> None:
@@ -558,7 +558,7 @@ def _is_answer(line: object) -> bool:
     except ValueError:
         return False
     except RecursionError:
-        return '"id"' in str(line)  # nobody prints that deep
+        return '"id"' in str(line)  # too deep to parse
     return isinstance(message, dict) and "id" in message and bool({"result", "error"} & {*message})
 
 

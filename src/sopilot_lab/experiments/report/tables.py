@@ -50,7 +50,7 @@ def judged_domains(
 def class_split(
     runs: RunSet, keep: Keep, scope: str, reach: Mapping[str, Mapping[str, Reach]], name: str
 ) -> Table:
-    """``reach``: tool list → task → reach; empty where nobody searched."""
+    """``reach``: tool list → task → reach; empty without a search."""
     table = Table(
         name,
         f"By class ({scope})",
@@ -320,7 +320,7 @@ def full_denominators(
     runs: RunSet, scoring: Mapping[str, Mapping[str, Sequence[bool]]], screen: Screen
 ) -> Table:
     """Rates over every task of the domains, the screened ones counted as failed. A planned part
-    of a domain has no such rate: nobody knows how its other tasks would have ended."""
+    of a domain has no such rate: its other tasks have no verdict."""
     arms = ("official", "flat", PG)
     table = Table(
         "full-denominator",
