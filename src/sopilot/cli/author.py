@@ -209,7 +209,7 @@ def test(
         run_scenarios(
             source.briefing(),
             chosen,
-            watch=Watcher(frames=True) if watch is not None else nobody_watches,
+            watcher=lambda: Watcher(frames=True) if watch is not None else nobody_watches,
             player=lambda task: make_model(model, judge=task.reader, about={"task": task.key}),
             traces=traces,
         )

@@ -78,16 +78,17 @@ async def run_scenarios(
     briefing: Briefing,
     scenarios: Sequence[Scenario],
     *,
-    watch: Watch = nobody_watches,
+    watcher: Callable[[], Watch] = lambda: nobody_watches,
     player: Callable[[Task], Model] = lambda task: Reference(task.reader),
     traces: Path | None = None,
 ) -> Tested:
-    """``player`` makes the moves. ``traces`` is a folder for the trace of every run."""
+    """``watcher`` makes a watch for each run, ``player`` its model. ``traces`` is a folder for the
+    trace of every run."""
     store, programs = MemoryStore(), ProgramSet.of(briefing.programs)
     results: list[tuple[Scenario, Result]] = []
     for scenario in scenarios:
         task = scenario_task(scenario, briefing)
-        conditions = Conditions(VIEWS["pg"], player(task), watch=watch)
+        conditions = Conditions(VIEWS["pg"], player(task), watch=watcher())
         result = await run_task(task, task.open(), conditions, store=store, programs=programs)
         results.append((scenario, result))
         if traces is not None:
