@@ -109,7 +109,7 @@ def moment_of(value: object) -> str:
         pass
     raise mistake(
         "bad-time",
-        f"`{value}` is no time",
+        f"`{value}` isn't a time",
         Place("the tools", path="time()"),
         "return ISO 8601 text with an offset: `2026-01-31T09:00:00+00:00`",
     )

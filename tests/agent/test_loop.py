@@ -231,7 +231,7 @@ def test_views_without_a_machine_do_not_guard() -> None:
             MemoryStore(), briefing_of("bank"), VIEWS["flat"], tools=EXAMPLE.make_tools(TASK)
         )
 
-    with pytest.raises(UserMistake, match="has no machine that could guard `close_account`"):
+    with pytest.raises(UserMistake, match="can't guard `close_account`"):
         asyncio.run(opened())
 
 

@@ -172,7 +172,7 @@ def test_check_tells_of_a_gate_that_comes_too_late(handbook: Path) -> None:
     assert result.exit_code == 0
     assert f"{handbook}:21:11: warning[gate-too-late]: `known(user)` calls `find`" in result.stdout
     assert "help: put `logged_in(user)` in front of it" in result.stdout
-    assert f"{handbook}: note[recorded-only]: nothing holds `close`" in result.stdout
+    assert f"{handbook}: note[recorded-only]: nothing blocks `close`" in result.stdout
     assert "1 file checked: 0 errors, 1 warning" in result.stdout
     notes = run("show", str(handbook), "--as", "explanation").stdout
     assert "known(user) needs logged_in(user), which is opened only later" in notes

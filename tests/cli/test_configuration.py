@@ -45,7 +45,7 @@ def test_store_and_view_come_from_the_nearest_file(
     ("text", "problem"),
     [
         ('modell = "x"', "`modell` isn't a setting"),
-        ("view = 3", "`view` must be a text"),
+        ("view = 3", "`view` must be text"),
         ('language = "fr"', "`language`: 'fr' is not one of 'en', 'zh'"),
         ("store = ", "can't be read"),
         ('store = "postgres://elsewhere/db"', "`store` isn't a local file"),

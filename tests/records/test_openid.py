@@ -191,7 +191,7 @@ def test_keys_that_sign_nothing(desk: Desk) -> None:
         "own",
     ):
         desk.publish(key)
-        with pytest.raises(UserMistake, match="has no key `own`"):
+        with pytest.raises(UserMistake, match="has no signing key `own`"):
             desk.ask(token)
     desk.publish({"kty": "oct", "k": spelled(b"s" * 40), "kid": "own"})
     with pytest.raises(UserMistake, match="alg value is not allowed"):
@@ -220,5 +220,5 @@ def test_what_a_provider_says_is_read_within_bounds(
 def test_addresses_that_are_none(desk: Desk) -> None:
     for address in ("https://[::1", "file:///etc/passwd", "http://a.example/k", "https://a/#b"):
         desk.describe(issuer=desk.issuer, jwks_uri=address)
-        with pytest.raises(UserMistake, match="keys could be exchanged"):
+        with pytest.raises(UserMistake, match="somebody could replace the keys"):
             desk.ask(desk.token())

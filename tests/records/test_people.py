@@ -61,7 +61,7 @@ def test_a_limit_that_excludes_asks_for_the_argument_as_well() -> None:
     ],
 )  # fmt: skip
 def test_a_condition_that_nobody_can_mean_is_refused(text: str) -> None:
-    with pytest.raises(UserMistake, match=r"no number|no condition"):
+    with pytest.raises(UserMistake, match=r"no number|isn't a condition"):
         read_condition(text)
 
 

@@ -29,9 +29,9 @@ def test_the_audit_names_every_requirement_that_the_oracle_misses(view: str) -> 
 
 
 def test_what_is_recorded_and_not_held_is_listed() -> None:
-    assert "nothing holds `transfer`, `dispute_payment`" in run("check", "bank").stdout
+    assert "nothing blocks `transfer`, `dispute_payment`" in run("check", "bank").stdout
     session, _ = bare_transfer()
-    assert "recorded, not held: transfer" in run("audit", session).stdout
+    assert "recorded, not blocked: transfer" in run("audit", session).stdout
 
 
 def test_no_raw_words_and_numbers_stand_in_front_of_people(tmp_path: Path) -> None:

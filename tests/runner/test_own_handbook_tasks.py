@@ -77,8 +77,8 @@ def test_every_scenario_of_the_starter_passes_as_a_task_under_run(path: str) -> 
 
 def test_what_names_no_task(path: str) -> None:
     for reference, told in (
-        ("bank", "names no task"),
-        (path, "names no task"),
+        ("bank", "isn't the name of a task"),
+        (path, "isn't the name of a task"),
         (f"{path}#nothing", "there is no scenario `nothing`"),
         ("bank/nothing", "has no task `nothing`"),
         ("nowhere.yaml#x", "neither a file nor a bundled handbook"),

@@ -284,7 +284,7 @@ async def test_holds_are_set_and_lifted_and_lose_the_words_of_who_is_erased(
     await set_hold(store, "una", "hold_lifted")
     assert dict((await load_policy(store)).holds) == {"bob": "suit"}
     await renamed(store, "s", settings=PRIVATE)
-    with pytest.raises(UserMistake, match="names who is to be erased"):
+    with pytest.raises(UserMistake, match="names the person to erase"):
         await erase(store, clock, subjects=["una"], why="UNA asked")
     assert (await erase(store, clock, subjects=["una"])).erased == ("s",)
     words = [one.details["beside"] for one in (await entries(store, "privacy"))[:3]]
@@ -385,7 +385,7 @@ async def test_a_session_that_somebody_runs_is_not_pruned(store: MemoryStore) ->
     await walk(session, "transfer")
     result = await prune(store, days=0, clock=session.clock)
     assert (result.pruned, result.running, result.events) == ((), (session.id,), 0)
-    with pytest.raises(UserMistake, match="is no state of an ended session"):
+    with pytest.raises(UserMistake, match="isn't a state of an ended session"):
         await prune(store, days=0, states=["running"], clock=session.clock)
 
 

@@ -77,7 +77,7 @@ def test_unknown_sessions_and_stores_are_misuse(waiting: str) -> None:
     assert gone.exit_code == 2
     assert "there is no session `nope`" in gone.output
     assert run("sessions", "list", "--store", "mysql:here").exit_code == 2
-    with pytest.raises(UserMistake, match="names no store"):
+    with pytest.raises(UserMistake, match="isn't the address of a store"):
         open_store("sqlite:")
 
 

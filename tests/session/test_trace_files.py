@@ -314,14 +314,14 @@ def test_only_its_owner_can_read_a_key(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o600
     assert load_key(path).public == KEY.public
     assert KEY.private_hex() not in repr(load_key(path))
-    with pytest.raises(UserMistake, match="not overwritten"):
+    with pytest.raises(UserMistake, match="never overwrites a key"):
         write_key(KEY, path)
     os.chmod(path, 0o640)
     with pytest.raises(UserMistake, match="others may read this key"):
         load_key(path)
     os.chmod(path, 0o600)
     path.write_text("sopilot-ed25519 abc\n")
-    with pytest.raises(UserMistake, match="is not a signing key"):
+    with pytest.raises(UserMistake, match="this file isn't a signing key"):
         load_key(path)
     with pytest.raises(UserMistake, match="cannot be read"):
         load_key(tmp_path / "missing")

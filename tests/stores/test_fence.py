@@ -321,7 +321,7 @@ async def test_a_dump_that_nothing_shows_is_fenced_by_an_operator(place: Place) 
     assert tools.paid == 1
     details: Mapping[str, Any] = {"what": "identity", "on": True}
     await change_people(store, "demanded", details, who=None, clock=clock)
-    with pytest.raises(UserMistake, match="prove who they are"):
+    with pytest.raises(UserMistake, match="requires a proof of identity"):
         await release_sessions(store, [], "", by="ann", who=None, clock=clock)
     ann = Principal("ann", "token", "t")
     await release_sessions(store, [], "", by="", who=ann, clock=clock)

@@ -107,7 +107,7 @@ def test_a_database_without_every_character_is_refused(
 ) -> None:
     how = f"ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
     with database(postgres, how) as dsn:
-        with pytest.raises(UserMistake, match=f"keeps texts as {encoding}"):
+        with pytest.raises(UserMistake, match=f"stores text as {encoding}"):
             asyncio.run(conversations(dsn, ["c"]))
         assert run(dsn, "SELECT nspname FROM pg_namespace WHERE nspname = 'sopilot'") == []
 

@@ -132,6 +132,6 @@ def test_reading_makes_nothing_in_a_database_of_something_else(postgres: Postgre
     for command in READERS:
         done = call(*command, "--store", f"postgres:{postgres.dsn}")
         assert isinstance(done.exception, UserMistake), command
-        assert "there is no store of sessions in this database" in str(done.exception)
+        assert "this database has no session store" in str(done.exception)
         assert "nothing was written" in str(done.exception)
     assert names() == []

@@ -140,7 +140,7 @@ def test_a_clock_that_tells_no_time_is_no_clock(time: str, ferry: Path) -> None:
     folder_code(ferry).trust()
     task = named_task(f"{ferry}#first")
     conditions = Conditions(VIEWS["pg"], Reference(task.reader))
-    with pytest.raises(UserMistake, match=r"the tools: time\(\).*is no time"):
+    with pytest.raises(UserMistake, match=r"the tools: time\(\).*isn't a time"):
         asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
 
 

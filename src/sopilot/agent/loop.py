@@ -263,6 +263,6 @@ def _refuse_guarded(briefing: Briefing, view: View) -> None:
         named = ", ".join(f"`{action}`" for action in guarded)
         raise mistake(
             "unguarded-view",
-            f"the view `{view.name}` has no machine that could guard {named}",
-            help="choose a view with a machine, such as `pg`",
+            f"the view `{view.name}` doesn't track the position, so it can't guard {named}",
+            help="choose a view that tracks it, such as `pg`",
         )

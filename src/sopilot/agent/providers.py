@@ -132,7 +132,7 @@ def _reply(model: Model, value: object) -> ModelReply:
         return value
     raise mistake(
         "bad-model-reply",
-        "what `complete` gave is no ModelReply with text and a tuple of ToolCalls",
+        "`complete` didn't return a ModelReply with text and a tuple of ToolCalls",
         Place(f"the model `{model.name}`"),
         "write `return ModelReply(text, (ToolCall(id, name, arguments),))`; both may be left out",
     )

@@ -92,7 +92,7 @@ def load_configuration(named: Path | None, commands: Iterable[str]) -> Configura
             if named is None:
                 _stays_here(path, key, value)
         elif key in SHARED:
-            raise mistake("bad-setting", f"`{key}` must be a text", Place(str(path)))
+            raise mistake("bad-setting", f"`{key}` must be text", Place(str(path)))
         elif key not in commands or not isinstance(value, Mapping):
             raise _unknown(key, path, (*SHARED, *(f"[{name}]" for name in commands)))
         elif named is None:

@@ -195,7 +195,7 @@ def _circular(cycle: list[Leaf]) -> Diagnostic:
     names = " → ".join(f"`{leaf.predicate}`" for leaf in cycle)
     return Diagnostic(
         "circular-guards",
-        f"these gates can never be opened, each needs the next: {names}",
+        f"these gates can never be opened, because each needs the next: {names}",
         Place(path=cycle[0].predicate),
         "remove one `requires` on an action that establishes them",
     )

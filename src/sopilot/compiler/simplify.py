@@ -252,7 +252,7 @@ def simplify(tree: Tree, same: dict[str, Leaf] | None = None) -> Tree:
             return NOTHING
         raise mistake(
             "empty-any",
-            "a requirement with no option can never hold",
+            "a requirement without options can never be true",
             help="give `any` or `first` at least one option",
         )
     return with_children(tree, tuple(children.values()))

@@ -19,5 +19,5 @@ def require_url(url: str) -> str:
     if not why and any(item.isspace() or not item.isprintable() for item in url):
         why = "there is a space in it"
     if why:
-        raise mistake("bad-url", f"`{url}` is no URL: {why}", help="http://127.0.0.1:8000/v1")
+        raise mistake("bad-url", f"`{url}` isn't a URL: {why}", help="http://127.0.0.1:8000/v1")
     return url

@@ -41,10 +41,12 @@ def subject_of(token: str, providers: dict[str, Provider]) -> tuple[str, str]:
         claimed = jwt.decode(token, options={"verify_signature": False}).get("iss")
         named = jwt.get_unverified_header(token).get("kid")
     except (jwt.PyJWTError, ValueError, RecursionError):
-        raise mistake("no-token", "this is no token of ours, and none of a provider") from None
+        raise mistake(
+            "no-token", "this is neither a token of this store nor of a provider"
+        ) from None
     provider = providers.get(str(claimed))
     if provider is None:
-        raise mistake("unknown-provider", f"tokens of `{claimed}` are not believed here")
+        raise mistake("unknown-provider", f"this store doesn't trust tokens of `{claimed}`")
     try:
         claims = jwt.decode(
             token,
@@ -56,9 +58,9 @@ def subject_of(token: str, providers: dict[str, Provider]) -> tuple[str, str]:
             options={"require": ["exp", "iat", "iss", "aud", "sub"]},
         )
     except jwt.PyJWTError as problem:
-        raise mistake("bad-token", f"the token is not good: {problem}") from None
+        raise mistake("bad-token", f"invalid token: {problem}") from None
     if not claims["sub"]:
-        raise mistake("bad-token", "the token is not good: its subject has no name")
+        raise mistake("bad-token", "invalid token: its subject is empty")
     return provider.issuer, str(claims["sub"])
 
 
@@ -81,7 +83,7 @@ def _key_of(issuer: str, named: object) -> Any:
                 raise RunEnded(
                     f"invalid key `{named}` in the JWKS at {address}: {problem}"
                 ) from None
-    raise mistake("bad-token", f"the token is not good: {issuer} has no key `{named}` to sign with")
+    raise mistake("bad-token", f"invalid token: {issuer} has no signing key `{named}`")
 
 
 def _signs(key: dict[str, Any]) -> bool:
@@ -120,7 +122,7 @@ def _require_safe(address: str) -> None:
     if (parts.scheme == "https" or local) and not parts.fragment:
         return
     raise mistake(
-        "unsafe-provider", f"`{address}` is not https: keys could be exchanged on the way"
+        "unsafe-provider", f"`{address}` isn't https: somebody could replace the keys in transit"
     )
 
 

@@ -61,7 +61,9 @@ def check_handbook(
     run(_unlicensed, actions, report.warning)
     run(_unlimited, predicates, report.warning)
     if not handbook.procedures:
-        report.warning("no-procedures", "the handbook has no procedure, so it serves nobody", root)
+        report.warning(
+            "no-procedures", "the handbook has no procedure, so it serves no request", root
+        )
 
 
 def _unused(handbook: Handbook) -> _Problems:

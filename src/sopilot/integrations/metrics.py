@@ -69,7 +69,9 @@ class NoMetrics:
 
     def text(self) -> bytes:
         raise mistake(
-            "missing-extra", "there are no metrics here", help="pip install 'sopilot[metrics]'"
+            "missing-extra",
+            "the metrics library isn't installed",
+            help="pip install 'sopilot[metrics]'",
         )
 
 

@@ -109,14 +109,16 @@ def require_step(deviation: Deviation, step: str, by: set[str]) -> None:
     """Raise unless a person, known by any of these names, may take this step."""
     number = deviation.deviation
     if not by - {""}:
-        raise mistake("nobody", "the person who does this must be named")
+        raise mistake("nobody", "your name is required")
     if deviation.state == CLOSED and step not in ("commented", "reopened"):
         raise mistake("closed", f"deviation {number} is closed: reopen it first")
     if step == "closed" and deviation.state != JUDGED:
-        raise mistake("not-judged", f"deviation {number} has no disposition yet")
+        raise mistake("not-judged", f"deviation {number} hasn't been judged yet")
     involved = {same_name(name or "") for name in (deviation.judged_by, deviation.owner)}
     if step == "closed" and involved & (by - {""}):
-        message = f"deviation {number} is closed by a second person: not who judged or owns it"
+        message = (
+            f"a second person must close deviation {number}: not the one who judged or owns it"
+        )
         raise mistake("same-person", message)
 
 

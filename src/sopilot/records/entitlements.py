@@ -101,7 +101,7 @@ class Entitlements:
         """Raise for a person who can't say how a call ended: one who has a part in it could have
         it made twice."""
         if not same_name(by):
-            raise mistake("nobody", "say who found out how the call ended")
+            raise mistake("nobody", "name the person who found out how the call ended")
         if who is None and "identity" in self.people.demands:
             raise mistake(UNAUTHENTICATED, _PROVE, help=TOKEN_HELP)
         self._require_no_part(by, pending.process, pending.arguments)
@@ -118,11 +118,15 @@ class Entitlements:
             entitled = self.people.entitled(vote.by, role, at, held.expires_at)
             if entitled is None:
                 cure = "`sopilot people list` shows who has which role, and when"
-                raise mistake("not-entitled", f"{vote.by} has no part as {role} now", help=cure)
+                raise mistake(
+                    "not-entitled", f"{vote.by} doesn't have the role {role} now", help=cure
+                )
             role, through = entitled
         beyond = None if arguments is None else self.people.beyond(role, arguments)
         if beyond is not None:
-            raise mistake("beyond-limit", f"{role} decides within `{beyond}`, and this is not")
+            raise mistake(
+                "beyond-limit", f"the limit of {role} is `{beyond}`, and this call is beyond it"
+            )
         return {} if who is None else who.as_json(through)
 
     def _require_fit(self, action: str, arguments: Mapping[str, JSON]) -> None:
@@ -190,12 +194,12 @@ def _require_open(vote: Vote, held: HeldCall) -> None:
     if decision == "expire":
         return
     if not same_name(by):
-        raise mistake("nobody", "a decision needs the name of the person who makes it")
+        raise mistake("nobody", "a decision needs the name of the person who decides")
     if role not in held.roles:
         cure = did_you_mean(role, held.roles)
-        raise mistake("wrong-role", f"`{role}` has no say in call `{held.call_id}`", help=cure)
+        raise mistake("wrong-role", f"`{role}` can't decide about call `{held.call_id}`", help=cure)
     if (decision == "amend") != (vote.arguments is not None):
-        raise mistake("amendment", "`amend` needs arguments, and nothing else takes them")
+        raise mistake("amendment", "`amend` needs arguments; other decisions take none")
     if decision == "approve" and any(
         same_name(ruling.by) == same_name(by)
         and ruling.role == role

@@ -27,7 +27,7 @@ ADMINISTRATOR = "administrator"
 TOKEN, OPENID = "token", "openid"
 ADDED = "person_added"
 _LISTS = ("roles", "aliases", "subjects")
-TOKEN_HELP = "give a token: sopilot --token-file"
+TOKEN_HELP = "pass a token: sopilot --token-file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +178,7 @@ class People:
         """The one name of the person who acts: an alias is no second person."""
         if who is not None and who.name:
             if by and same_name(by) not in self.names_of(who.name):
-                raise mistake("another-name", f"this is {who.name}'s token, and not `{by}`'s")
+                raise mistake("another-name", f"this is {who.name}'s token, not `{by}`'s")
             return who.name
         known = self.person(by)
         return by if known is None else known.name
@@ -197,7 +197,7 @@ class People:
         if result.revoked or same_name(result.person) not in self.persons:
             raise mistake("revoked-token", f"the token `{result.name}` was revoked")
         if result.expires_at is not None and at >= result.expires_at:
-            raise mistake("expired-token", f"the token `{result.name}` is out of date")
+            raise mistake("expired-token", f"the token `{result.name}` has expired")
         return Principal(result.person, TOKEN, result.name)
 
     def of_subject(self, issuer: str, subject: str) -> Principal:
@@ -207,7 +207,7 @@ class People:
         if result is None:
             raise mistake(
                 "unknown-subject",
-                f"`{subject}` of {issuer} is no person of this store",
+                f"`{subject}` of {issuer} isn't a person of this store",
                 help=f"an administrator adds them: `sopilot people add NAME --openid {wanted}`",
             )
         return Principal(result.name, OPENID, wanted)
@@ -404,7 +404,7 @@ async def required_writer(store: Store, who: Principal | None, by: str) -> dict[
         raise mistake("unauthenticated", message, help=TOKEN_HELP)
     writer = written_by(who, by)
     if not same_name(str(writer["by"])):
-        raise mistake("nobody", "whoever does this must be named: --as, or a token")
+        raise mistake("nobody", "your name is required: pass --as, or a token")
     return writer
 
 

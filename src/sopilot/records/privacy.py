@@ -89,7 +89,7 @@ def period_details(values: Mapping[str, Any]) -> dict[str, Any]:
     if not name or (at and status not in _ENDINGS):
         raise mistake(
             "no-class",
-            f"`{values['kind']}` names no class of sessions",
+            f"`{values['kind']}` isn't a class of sessions",
             help=f"HANDBOOK, HANDBOOK/GOAL or {ANY}, and behind it, if need be, one of "
             + ", ".join(f"@{item}" for item in _ENDINGS),
         )
@@ -177,8 +177,8 @@ async def require_entitled(store: Store, who: Principal | None) -> None:
     if not (await load_people(store)).may_manage(who, "privacy"):
         raise mistake(
             "not-entitled",
-            "only the role `privacy` or an administrator does this",
-            help="give the token of one of them: sopilot --token-file",
+            "only the role `privacy` or an administrator can do this",
+            help="pass the token of one of them: sopilot --token-file",
         )
 
 
@@ -327,7 +327,7 @@ async def erase_wanted(
     if _names(why, subjects):
         raise mistake(
             "reason-names-subject",
-            "the reason stays on record, and names who is to be erased",
+            "the reason stays on record, but it names the person to erase",
             help="name the request, not the person",
         )
     every = [

@@ -64,7 +64,7 @@ async def prune(
     outcome nobody knows, or is on legal hold stays. ``archive`` has them before they go."""
     if unknown := sorted(set(states) - set(ENDED)):
         raise mistake(
-            "not-ended", f"`{unknown[0]}` is no state of an ended session", help=", ".join(ENDED)
+            "not-ended", f"`{unknown[0]}` isn't a state of an ended session", help=", ".join(ENDED)
         )
     if not dry:
         await require_entitled(store, who)  # before anything is copied

@@ -73,7 +73,7 @@ def read_condition(text: str) -> Condition:
     if match is None or not match[3] or match[3][0] in "<>=!" or _GROUPED.match(match[3]):
         raise mistake(
             "condition",
-            f"`{text}` is no condition on an argument",
+            f"`{text}` isn't a condition on an argument",
             help="NAME, one of = != > >= < <=, and a value: amount>1000 (no commas in a number)",
         )
     try:

@@ -93,15 +93,15 @@ class Versions:
         if not result:
             raise mistake(
                 "not-released",
-                f"these programs of `{handbook}` are no version that was released here",
-                help="`sopilot handbooks release`, then somebody else `sign-off`",
+                f"these programs of `{handbook}` aren't a version released in this store",
+                help="run `sopilot handbooks release`; then somebody else must `sign-off`",
             )
         signed = [item for item in result if item.is_signed]
         if not signed:
             raise mistake(
                 "not-signed-off",
                 f"version {result[0].number} of `{handbook}` was not signed off",
-                help="somebody else than its author: `sopilot handbooks sign-off`",
+                help="somebody other than its author must run `sopilot handbooks sign-off`",
             )
         if not any(item.holds_at(at) for item in signed):
             message = f"version {signed[0].number} of `{handbook}` is not in force now"
@@ -249,7 +249,9 @@ async def continue_version(
     if signs_off:
         names = (await load_people(store)).names_of(str(writer["by"]))
         if same_name(version.author) in names:
-            raise mistake("author", f"{version.author} wrote it: somebody else signs it off")
+            raise mistake(
+                "author", f"{version.author} wrote this version: somebody else must sign it off"
+            )
     values = {"handbook": version.handbook, "version": version.number, **writer}
     await write(store, JOURNAL, entry, values, clock=clock)
     signed = (await load_versions(store)).known(version.handbook, version.number).signed

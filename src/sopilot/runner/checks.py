@@ -313,7 +313,8 @@ class _Gaps:
         if loose:
             yield Diagnostic(
                 "recorded-only",
-                f"nothing holds {', '.join(loose)}: a call is made and recorded, checked or not",
+                f"nothing blocks {', '.join(loose)}: sopilot makes and records each call, "
+                "checked or not",
                 Place(self.source),
                 "write `irreversible: true` or `approval:` for what must not happen unproven",
                 Severity.NOTE,

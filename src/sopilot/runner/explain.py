@@ -249,7 +249,7 @@ def _text(
 def needs_handbook(source: str, what: str) -> UserMistake:
     return mistake(
         "program-not-handbook",
-        f"`{what}` is about the handbook's own words, and this is a compiled program",
+        f"`{what}` needs the handbook's own words, but this is a compiled program",
         Place(source),
         f"name the handbook's file, or show the program as {', '.join(OF_PROGRAMS)}",
     )

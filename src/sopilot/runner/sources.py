@@ -235,7 +235,7 @@ class FolderSource(TaskSource):
     def units(self, *, goal: str | None = None, tools: str | None = None) -> list[Unit]:
         raise mistake(
             "folder-not-handbook",
-            "this is a workflow folder; here a handbook is needed",
+            "this is a workflow folder, but a handbook is needed",
             Place(self.name),
             "`sopilot run` runs its tasks, `sopilot show` shows its program.yaml",
         )
@@ -329,7 +329,7 @@ def _is_handbook(text: str, source: str) -> None:
         made_from = program_from_yaml(text, source).source.handbook
         raise mistake(
             "program-not-handbook",
-            "this is a compiled program; here the handbook is needed"
+            "this is a compiled program, but the handbook is needed"
             + (f" that it was compiled from, `{made_from}`" if made_from else ""),
             Place(source),
             "name the handbook's file; `sopilot show` and `sopilot check` read programs",
@@ -337,7 +337,7 @@ def _is_handbook(text: str, source: str) -> None:
     if source.endswith(SCENARIOS):
         raise mistake(
             "scenarios-not-handbook",
-            "this is a scenario file; here its handbook is needed",
+            "this is a scenario file, but its handbook is needed",
             Place(source),
             f"name `{source.removesuffix(SCENARIOS)}.yaml`",
         )
@@ -401,7 +401,7 @@ def named_task(reference: str, *, tools: str = "official", language: str = "en")
         known = did_you_mean(reference.partition("/")[0], bundled_names())
         raise mistake(
             "unknown-task",
-            f"`{reference}` names no task",
+            f"`{reference}` isn't the name of a task",
             help="write `bank/TASK`, `my-example.yaml#SCENARIO` or "
             f"`sopbench:bank/get_loan#3`; {known}",
         )

@@ -47,7 +47,7 @@ def write_bundle(path: Path, files: Mapping[str, bytes]) -> None:
             raise mistake(
                 "unsafe-name",
                 f"`{name}` can't name a file of a bundle",
-                help="export a time in which this session has no part",
+                help="export a period without this session",
             )
     if path.suffix == ".zip":
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -84,7 +84,9 @@ def unpacked(path: Path) -> Iterator[Path]:
                     raise mistake("no-archive", message, place, ours)
                 if unpacked_bytes > shutil.disk_usage(room).free:
                     cure = "set TMPDIR to a place with more room"
-                    raise mistake("no-room", f"unpacked it does not fit into {room}", place, cure)
+                    raise mistake(
+                        "no-room", f"there isn't enough room in {room} to unpack it", place, cure
+                    )
                 archive.extractall(room)
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
             raise mistake("no-archive", f"it can't be unpacked: {error}", place, ours) from error

@@ -103,11 +103,11 @@ async def release_sessions(
     people, fence = await load_people(store), await load_fence(store)
     by = people.name_of(by, who)
     if not same_name(by):
-        raise mistake("nobody", "a release needs the name of the person who gives it")
+        raise mistake("nobody", "a release needs the name of the person who releases")
     if who is None and "identity" in people.demands:
         raise mistake(
-            "unauthenticated", "this store takes releases only from people who prove who they are",
-            help="give a token: sopilot --token-file",
+            "unauthenticated", "this store requires a proof of identity for a release",
+            help="pass a token: sopilot --token-file",
         )  # fmt: skip
     every = await store.sessions(limit=EVERY) if not session_ids else []
     chosen = [await store.record(session_id) for session_id in session_ids]

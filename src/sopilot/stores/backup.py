@@ -40,7 +40,7 @@ async def copy_rows(
     if await target.records.heads():
         raise mistake(
             "store-not-empty",
-            "there are sessions in this store: a copy would be mixed with them",
+            "this store isn't empty: the copy would be mixed with its sessions",
             help="name a new file, or an empty database",
         )
     counts = dict.fromkeys(TABLES, 0)
@@ -91,7 +91,7 @@ async def back_up(
 ) -> dict[str, int]:
     """Into a new file of its owner alone, which is there as a whole or not at all."""
     if file.exists():
-        raise mistake("file-exists", f"{file} is there already", help="name a new file")
+        raise mistake("file-exists", f"{file} exists already", help="name a new file")
     folder = Path(tempfile.mkdtemp(prefix=f".{file.name}.", dir=file.absolute().parent))
     try:
         copy = SQLiteStore(folder / file.name)

@@ -69,6 +69,6 @@ def _named(spec: str | None, reading: bool) -> Store:
         return PostgresStore(dsn, reading=reading)
     raise mistake(
         "unknown-store",
-        f"`{spec}` names no store",
-        help="sqlite:PATH or postgres:DSN",
+        f"`{spec}` isn't the address of a store",
+        help="write sqlite:PATH or postgres:DSN",
     )

@@ -399,7 +399,7 @@ class PostgresStore(SqlStore):
             if version < SCHEMA_VERSION and self._reading:
                 raise mistake(
                     "no-store",
-                    f"there is no store of sessions in this database (schema `{self._schema}`); "
+                    f"this database has no session store (schema `{self._schema}`); "
                     "nothing was written",
                     help="name another database; the first run makes one, and "
                     "`sopilot store migrate`",
@@ -410,7 +410,7 @@ class PostgresStore(SqlStore):
             state = "cannot be read" if version < 0 else "are missing"
             raise mistake(
                 "store-not-migrated",
-                f"the tables of this store {state}, and this role may not change that: "
+                f"the tables of this store {state}, and this role has no right to change that: "
                 f"{_first_line(problem)}",
                 help="`sopilot store migrate` with the role that owns them; "
                 "--runtime, --auditor and --keeper name who may use them",
@@ -538,7 +538,7 @@ def _require_every_character(connection: AsyncConnection) -> None:
     if encoding not in _ENCODINGS:
         raise mistake(
             "store-encoding",
-            f"this database keeps texts as {encoding}, which has no place for every character; "
+            f"this database stores text as {encoding}, which can't represent every character; "
             "nothing was written",
             help="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0; what is in this one is "
             "moved by `sopilot store backup` and `sopilot store restore`",

@@ -77,7 +77,9 @@ def sealed_text(path: Path) -> tuple[str, SealFile]:
         text = whole_text(path)
         return text, read_seals(text)
     except (TraceError, OSError, UnicodeDecodeError) as problem:
-        raise mistake("no-seals", f"holds no sealed heads: {problem}", Place(str(path))) from None
+        raise mistake(
+            "no-seals", f"there are no sealed heads in it: {problem}", Place(str(path))
+        ) from None
 
 
 def signed_heads(path: Path) -> list[SignedHead]:
@@ -158,7 +160,7 @@ async def read_sealed(value: str) -> SealFile:
         return sealed_text(Path(value))[1]
     text = await _text_in_store(value)
     if not text:
-        raise mistake("no-seals", "holds no sealed heads", Place(value))
+        raise mistake("no-seals", "there are no sealed heads in it", Place(value))
     return read_seals(text)
 
 
@@ -182,7 +184,7 @@ class ExternalSeals:
             self._seals = await read_sealed(self._target)
             self._stamp = stamp
         if not self._seals.heads:
-            raise RunEnded(f"{self._target} holds no sealed heads")
+            raise RunEnded(f"{self._target} there are no sealed heads in it")
         return self._seals
 
 

@@ -29,9 +29,9 @@ class SavedSimulation:
         except (OSError, ValueError, RecursionError) as problem:
             raise mistake(
                 "no-simulator-state",
-                f"the desk's state cannot be kept here: {problem}",
+                f"the example's state can't be saved here: {problem}",
                 Place(str(path)),
-                "name a folder that can be written with --store sqlite:PATH, or with "
+                "name a writable folder with --store sqlite:PATH, or with "
                 "the variable SOPILOT_HOME",
             ) from problem
 

@@ -130,7 +130,7 @@ class FolderCode:
         what = "is not the code that was trusted" if changed else "was never trusted"
         raise mistake(
             "untrusted-code",
-            f"the Python of this folder would run with all you may do, and {what}",
+            f"the Python code of this folder would run with all your permissions, and {what}",
             Place(str(self.folder)),
             "read it, then add --trust; it is remembered until a file changes",
         )

@@ -102,7 +102,7 @@ def write_key(key: SigningKey, path: Path) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise _mistake(
-            "key-exists", "there is a file already; keys are not overwritten", path
+            "key-exists", "the file exists already, and sopilot never overwrites a key", path
         ) from None
     except OSError as problem:
         raise _mistake("key-unwritable", f"cannot write: {problem.strerror}", path) from None
@@ -117,7 +117,7 @@ def load_key(path: Path) -> SigningKey:
             mode = os.fstat(file.fileno()).st_mode
             text = file.read(1024)
     except (OSError, UnicodeDecodeError):
-        raise _mistake("no-key", "cannot be read as a key", path) from None
+        raise _mistake("no-key", "this file can't be read as a key", path) from None
     if os.name == "posix" and mode & _OTHERS:
         raise _mistake(
             "key-exposed",
@@ -131,7 +131,7 @@ def load_key(path: Path) -> SigningKey:
     except ValueError:
         raw = b""
     if kind != "sopilot-ed25519" or len(raw) != 32:
-        raise _mistake("no-key", "is not a signing key", path)
+        raise _mistake("no-key", "this file isn't a signing key", path)
     return SigningKey(_ed25519().Ed25519PrivateKey.from_private_bytes(raw))
 
 

@@ -99,7 +99,7 @@ def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path:
         "--handbook", "bank", "--view", "flat", "--upstream", f"odd={upstream}",
         "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),
     )  # fmt: skip
-    assert "has no machine that could guard" in said
+    assert "can't guard" in said
 
 
 @contextmanager
@@ -144,6 +144,6 @@ def test_a_port_in_use_is_misuse_and_nothing_is_announced(tmp_path: Path) -> Non
             said = ended.communicate(timeout=60)[1].decode()
     assert ended.returncode == 2
     assert "no-listening" in said
-    assert f"`{address}` cannot be listened on" in said
+    assert f"can't listen on `{address}`" in said
     assert "serving" not in said
     assert "Traceback" not in said

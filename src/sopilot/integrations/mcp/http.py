@@ -453,8 +453,8 @@ def listen(
             opened.close()
         raise mistake(
             "no-listening",
-            f"`{in_url(settings.host)}:{settings.port}` cannot be listened on: {problem}",
-            help="choose another address or port; with port 0 any free one is taken",
+            f"can't listen on `{in_url(settings.host)}:{settings.port}`: {problem}",
+            help="choose another address or port; port 0 takes any free port",
         ) from None
     return replace(settings, port=sockets[0].getsockname()[1]), sockets
 

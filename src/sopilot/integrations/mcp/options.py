@@ -190,14 +190,14 @@ class HttpSettings:
         if not is_loopback(self.host) and not self.tokens:
             raise mistake(
                 "unprotected-server",
-                f"`{self.host}` can be reached by others, and there is no token",
-                help="give --token-file, or bind to 127.0.0.1",
+                f"other machines can reach `{self.host}`, and there is no token",
+                help="pass --token-file, or bind to 127.0.0.1",
             )
         if self.host in _ALL_ADDRESSES and not self.hosts:
             raise mistake(
                 "unknown-host-name",
                 "bound to every address, the server cannot tell its own name from a forged one",
-                help="say under which names it is reached: --allow-host NAME",
+                help="name the hosts that clients use: --allow-host NAME",
             )
         for owner, token in self.tokens.items():
             require_long_token(f"the token of `{owner}`", token)
