@@ -23,11 +23,14 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "policies"))
 
 from policy_desk import ALL, HANDBOOK, PROGRAMS, AirTools
 
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.reader import load_handbook
 from sopilot.integrations.mcp.options import HttpSettings
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool
-from sopilot.protocols import ToolSchema
+from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.scenarios import ScriptedAnswer, SimulatedTools
 from sopilot.tasks.task import Simulation
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
@@ -172,28 +175,71 @@ async def test_a_client_that_cannot_be_asked_waits_for_a_person(stateless: bool)
     assert "`sopilot approvals" in answers[-2]
 
 
-async def test_a_round_is_answered_once_by_its_own_call() -> None:
+async def answer_once(client: Client, call: tuple[str, dict[str, Any]], *others: Any) -> None:
     """Another call, other arguments, or the same state again answer nothing."""
+    round_ = await client.session.call_tool(*call, allow_input_required=True)
+    assert isinstance(round_, types.InputRequiredResult)
+    (key,) = round_.input_requests or {}
+    again: dict[str, Any] = {
+        "input_responses": {key: YES},
+        "request_state": round_.request_state,
+        "allow_input_required": True,
+    }
+    for other in others:
+        with pytest.raises(MCPError, match="requestState"):
+            await client.session.call_tool(*other, **again)
+    result = await client.session.call_tool(*call, **again)
+    assert isinstance(result, types.CallToolResult)
+    assert not result.is_error
+    with pytest.raises(MCPError, match="requestState"):
+        await client.session.call_tool(*call, **again)
+
+
+async def test_a_round_is_answered_once_by_its_own_call() -> None:
     server = airline(Described())
     async with Client(server.protocol, elicitation_callback=User(YES)) as client:
         start = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
         step = {"operation": "start", "goal": "cancel", "arguments": start}
         await client.call_tool("pg_program_step", step)
         name, arguments = CONFIRM
-        round_ = await client.session.call_tool(name, arguments, allow_input_required=True)
-        assert isinstance(round_, types.InputRequiredResult)
-        (key,) = round_.input_requests or {}
-        again: dict[str, Any] = {
-            "input_responses": {key: YES},
-            "request_state": round_.request_state,
-            "allow_input_required": True,
-        }
-        for other in (("cancel", arguments), (name, {**arguments, "reservation_id": "R2"})):
-            with pytest.raises(MCPError, match="requestState"):
-                await client.session.call_tool(*other, **again)
-        result = await client.session.call_tool(name, arguments, **again)
-        assert isinstance(result, types.CallToolResult)
-        assert not result.is_error
-        with pytest.raises(MCPError, match="requestState"):
-            await client.session.call_tool(name, arguments, **again)
+        another = (name, {**arguments, "reservation_id": "R2"})
+        await answer_once(client, CONFIRM, ("cancel", arguments), another)
     await server.close()
+
+
+PAYING = """
+handbook: refunds
+actions:
+  find_order: {input: {order: string}, read_only: true}
+  refund: {input: {order: string, amount: number}, irreversible: true, confirm: "Pay {amount}."}
+predicates:
+  delivered(order):
+    says: The order {order} was delivered.
+    verify: find_order(order)
+    verdict: result.state == 'delivered'
+procedures:
+  refund: {requires: delivered(order)}
+"""
+
+
+async def test_a_round_of_a_guarded_call_is_answered_once_by_the_same_call() -> None:
+    """Under a guard view the call itself asks, so a round must not pay another amount."""
+    handbook = load_handbook(PAYING)
+    programs = {name: each.program for name, each in compile_handbook(handbook).items()}
+    tools = SimulatedTools(
+        handbook.actions,
+        {"find_order": (ScriptedAnswer(ToolResult(True, {"state": "delivered"})),)},
+    )
+
+    async def open_simulation() -> Simulation:
+        return Simulation(tools)
+
+    service = Service(Briefing(handbook, programs), view_named("guard"), open_simulation)
+    server = McpServer(SessionPool(MemoryStore(), service))
+    look, refund = {"order": "o-1"}, {"order": "o-1", "amount": 5.0}
+    async with Client(server.protocol, elicitation_callback=User(YES)) as client:
+        await client.call_tool("find_order", look)
+        dearer = ("refund", {**refund, "amount": 500.0})
+        await answer_once(client, ("refund", refund), ("find_order", look), dearer)
+    await server.close()
+    assert [call.arguments for call in tools.made if call.action == "refund"] == [refund]
