@@ -23,6 +23,12 @@ from sopilot.messages.errors import UserMistake
 from sopilot.runner.store_access import StoreAccess
 
 ADDRESS = "127.0.0.1:8322"
+TOKENS = option(
+    "--token-file",
+    f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
+    "tokens",
+    type=click.Path(path_type=Path),
+)
 
 
 @click.group()
@@ -39,12 +45,7 @@ def command() -> None:
     default=ADDRESS,
     show_default=True,
 )
-@option(
-    "--token-file",
-    f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
-    "tokens",
-    type=click.Path(path_type=Path),
-)
+@TOKENS
 @option(
     "--pass-through NAME",
     "Allow and record this tool although the handbook doesn't name it.",
@@ -95,12 +96,7 @@ def serve(
     default=f"http://{ADDRESS}",
     show_default=True,
 )
-@option(
-    "--token-file",
-    f"File with one line `NAME TOKEN`. Default: the variable {TOKEN_VARIABLE}.",
-    "tokens",
-    type=click.Path(path_type=Path),
-)
+@TOKENS
 def hook(url: str, tokens: Path | None) -> None:
     """Answer a coding agent's hook: its JSON on standard input, the decision on standard output.
 
