@@ -92,7 +92,7 @@ class CallHandler:
         self.words = ""
         """What the model says to the user in the message whose calls are handled."""
         self.move: Callable[[], Move | None] = lambda: None
-        """What the frame message asked for: the model may use its numbers."""
+        """The move that the frame message shows: the model may use its numbers."""
         self._language = language
         self._insisted: list[str] = []
         self.fitted = True
@@ -205,7 +205,7 @@ class CallHandler:
         return replace(operation, arguments={**values, **operation.arguments})
 
     async def _operate(self, operation: ToolOperation) -> str:
-        # Who told the user in the same message need not write it twice.
+        # Text to the user in the same message is the summary.
         if isinstance(operation, Complete):
             operation = replace(operation, summary=operation.summary or self.words)
             self._said = str(operation.summary)
@@ -310,7 +310,7 @@ class CallHandler:
     # --- domain calls ---------------------------------------------------------------
 
     async def domain(self, call_id: str, name: str, arguments: Mapping[str, JSON]) -> CallAnswer:
-        """A tool of the domain, made or held; the operator is asked about what is held."""
+        """Make or hold a call of a domain tool; the operator decides about a held call."""
         ready = getattr(self._session.tools, "ready", None)
         if ready is not None:
             await ready(name)

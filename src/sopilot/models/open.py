@@ -81,7 +81,7 @@ def make_model(
 
 
 def public_name(name: str) -> str:
-    """What may be told of a model to anybody: not where it is served, nor from which folder."""
+    """A model's name for publication, without its address or folder."""
     if name.startswith(("http://", "https://")):
         return name.partition("#")[2] or "endpoint"
     for scheme in (MAILBOX, "replay:"):

@@ -60,7 +60,7 @@ _Problem = tuple[str, str, str]
 """A predicate, why it cannot be proven, and the cure."""
 
 _Needed = Iterable[tuple[str, str, Term]]
-"""A predicate, a parameter of it that must have a value, and what it is given."""
+"""A predicate, a parameter of it that must have a value, and the term for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,8 +40,8 @@ _KEYS = (*_NEEDED, "title", "inputs", "votes", "interrupted_after", "expected", 
 
 @dataclass(frozen=True, slots=True)
 class FolderTask:
-    """``votes`` is what people say who are asked for approval; behind a call of the tool
-    ``interrupted_after`` the run is cut off once. ``entry`` is all of it, for the tools."""
+    """``votes`` are the decisions about held calls; after a call of the tool ``interrupted_after``
+    the run is cut off once. ``entry`` is the whole task, for the tools."""
 
     id: str
     goal: str
@@ -212,7 +212,7 @@ def _procedure(program: Program) -> Procedure:
 
 @dataclass(frozen=True, slots=True)
 class RecordedVotes:
-    """People who say what the task has them say, when they are asked."""
+    """People who decide as the task says."""
 
     votes: tuple[Vote, ...]
 

@@ -114,8 +114,8 @@ def instructions(
     briefing: Briefing, *, guidance: str, resident: str, amend: bool = True, own: bool = False
 ) -> str:
     """The first message: the same bytes in every request of a run. ``own``: the resident text is
-    the source's; not a byte of it is changed, and it says itself whom to serve and what can be
-    asked. Else the handbook's name and the goals are told."""
+    the source's. Its bytes stay as they are, and it names the role and the goals itself; other
+    texts get both from the handbook."""
     table = words(briefing.language)
     lines = [table["instructions_work"], ""]
     lines.append(

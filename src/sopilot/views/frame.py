@@ -312,8 +312,8 @@ def render_frame(
 def _needed_later(
     step: Step, function: Function, program: Program, besides: Collection[str]
 ) -> list[str]:
-    """At a check of the process: what else the request takes and has not got, to be given at
-    once. A value that the program computes or can do without is not needed."""
+    """At a check of the process: the request's other missing values, so that the user gives all at
+    once. Values that are computed or optional aren't missing."""
     if not isinstance(step, Check) or function.name != program.entry:
         return []
     results = {*function.optional, *(item.computes for item in program.functions.values())}
@@ -330,8 +330,8 @@ def _outcome(step: Step, results: Mapping[str, Bound]) -> str:
 def told_on_failing(
     function: Function, program: Program, results: Mapping[str, Bound], language: str
 ) -> str:
-    """All that the user may hear of why the function fails, by the checks that came out
-    otherwise than it wants them; empty where nothing is kept from the user."""
+    """The only reason that the user may hear if the function fails, by the checks that failed;
+    empty if the user may hear every reason."""
     return " ".join(telling(blamed(function, results), program, language))
 
 

@@ -1,4 +1,4 @@
-"""What a view looks at when it fills the slot of a request."""
+"""The state of a session from which a view writes the frame message of a request."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def group_condition(function: Function) -> Condition | None:
 
 
 class _Decided:
-    """What is returned from each step on, as far as it was asked for."""
+    """The condition that is returned from each step on, computed on demand."""
 
     def __init__(self, steps: tuple[Step, ...]) -> None:
         self._below = {item.label: after for item, after in pairwise(steps)}
@@ -228,8 +228,8 @@ def purpose(function: Function, program: Program, language: str) -> list[str]:
 
 
 def telling(functions: Iterable[str], program: Program, language: str) -> tuple[str, ...]:
-    """All that the customer may be told where a request is refused for these functions; empty
-    where nothing is to be kept from them."""
+    """The only reasons that the customer may hear if these functions refuse the request; empty if
+    they may hear every reason."""
     customer_messages = [
         program.functions[name].customer_message for name in functions if name in program.functions
     ]

@@ -65,8 +65,8 @@ def no_frame_message(moment: Moment) -> FrameMessage:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is asked with. ``first`` never changes; ``dialog`` is what the view sends of
-    all that was said and done; ``shown.frame_text`` is the last message where there is one."""
+    """A request to the model. ``first`` never changes; ``dialog`` are the earlier messages as the
+    view sends them; ``shown.frame_text`` is the last message, if it isn't empty."""
 
     first: Message
     dialog: Sequence[Message]

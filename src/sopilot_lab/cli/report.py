@@ -70,7 +70,7 @@ def hand_over(
     filled: bool = False,
     names_files: bool = False,
 ) -> None:
-    """Written where that is wanted, and told: the report itself where it is not."""
+    """Write the report to ``output`` and print a summary, or print the report itself."""
     if filled:
         document.tables = filled_tables(document.tables)
     files = [] if output is None else write_report(output, document)

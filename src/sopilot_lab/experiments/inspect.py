@@ -110,7 +110,7 @@ class InspectModel:
 
 
 def _failure(error: Exception) -> ProviderError:
-    """As the endpoint's own status tells it, where the library kept one."""
+    """The failure by the endpoint's status, if the library reports it."""
     whole = error.last_attempt.exception() if isinstance(error, RetryError) else error
     status = getattr(whole, "status_code", None)
     message = f"{type(whole).__name__}: {str(whole)[:LONGEST_SHOWN]}"

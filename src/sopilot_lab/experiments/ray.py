@@ -18,8 +18,8 @@ _PIECE = 16
 
 
 def run_on_ray(parts: Sequence[Shard]) -> None:
-    """Every task of the parts, in pieces. A piece whose worker died is cut down to the tasks
-    that have no record and given to another one."""
+    """Run every task of the parts, in pieces. If a worker dies, another worker gets the tasks of
+    its piece that have no record."""
     with ray_cluster(len(parts)):
         pieces = [piece for part in parts for piece in _pieces(part)]
         for _ in range(MOST_ROUNDS):

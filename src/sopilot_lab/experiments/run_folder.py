@@ -1,4 +1,4 @@
-"""A folder of runs: one configuration, one line per run, the traces that were kept."""
+"""A folder of runs: one configuration, one line per run, and recorded traces."""
 
 from __future__ import annotations
 
@@ -284,8 +284,8 @@ class RunFolder:
         return [record for _, record in sorted(results, key=task_order)]
 
     def planned(self) -> dict[str, bool]:
-        """Task → whether its goal should be executed, for everything that was asked for here.
-        Folders of older releases know of the tasks that were judged alone."""
+        """Task → whether its goal should be executed, for every planned task. Folders of
+        older releases know only the judged tasks."""
         try:
             flags: dict[str, bool] = json.loads(whole_text(self.path / "asked.json"))
         except FileNotFoundError:
@@ -302,7 +302,7 @@ class RunFolder:
         write_whole(self.path / "asked.json", json.dumps(everything, indent=1) + "\n")
 
     def missing(self) -> dict[str, Missing]:
-        """The tasks that were asked for and have no judged run, with the reason."""
+        """The planned tasks without a judged run, with the reason."""
         judged = self.records()
         broken: dict[str, list[BenchRecord]] = {}
         for record in self.discarded():
@@ -405,7 +405,7 @@ def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A judged run; ``file`` is its trace, ``None`` where none was kept."""
+    """A judged run; ``file`` is its trace, ``None`` without a trace."""
 
     record: BenchRecord
     configuration: RunConfiguration

@@ -129,8 +129,8 @@ def _missing(missing: Sequence[Missing], passed: int, number: int) -> dict[str, 
 
 
 def _redrawn(folder: RunFolder, judged: Sequence[BenchRecord]) -> dict[str, Any]:
-    """Broken runs that were made again: short runs survive more easily, so what the redrawn
-    tasks contribute is told, and the rate without them."""
+    """Broken runs that were made again: short runs survive more easily, so this shows
+    the share of the redrawn tasks and the rate without them."""
     discarded = folder.discarded()
     broken = {record.task for record in discarded}
     again = [record for record in judged if record.task in broken]

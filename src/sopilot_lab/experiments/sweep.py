@@ -156,8 +156,8 @@ _FEW = 24
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """``asked`` are the tasks of the selection, ``ran`` those that were run just now.
-    ``stopped`` says why not all of them."""
+    """``planned`` are the tasks of the selection, ``ran`` counts those that ran just now.
+    ``stopped`` says why some didn't."""
 
     folder: RunFolder
     planned: tuple[Reference, ...]
@@ -271,4 +271,4 @@ def _run_parts(parts: Sequence[Shard], on: On, seen: Seen) -> None:
     else:
         with processes(len(parts)) as pool:
             for unfinished in pool.map(run_shard, parts):
-                del unfinished  # tasks that stayed without a record are told by the summary
+                del unfinished  # the summary lists tasks without a record

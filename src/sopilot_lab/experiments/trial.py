@@ -1,6 +1,6 @@
-"""One task, run by one contestant under one arm and scored by its oracle.
+"""One task, run by one contestant under one arm and scored by its evaluator.
 
-Model, tools and oracle with a stopwatch, so that the harness's own share can be told.
+Stopwatches on model, tools and evaluator separate their time from the harness's own.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Stopwatch:
 
 class TimedModel:
     """``system_by_call`` is the system text of every request, in characters: first message and
-    slot. ``answered`` sees every exchange."""
+    frame message. ``answered`` sees every exchange."""
 
     def __init__(
         self, model: Model, watch: Stopwatch, answered: Callable[[ModelRequest, ModelReply], None]

@@ -14,8 +14,8 @@ Grid = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """Over real tokens of the request only: the template's own tokens, on which many heads
-    rest when they look at nothing, are left out of both shares and told in ``outside``."""
+    """Shares of the request's own tokens. Many heads rest on the template's tokens when they look
+    at nothing, so those count only in ``outside``."""
 
     tokens: Mapping[Region, int]
     shares: Mapping[Region, Grid]

@@ -144,7 +144,7 @@ def _event_lines(event: Event) -> list[str]:
         case "amend":
             return [f"agent amends {_argument_text(payload['arguments'])}"]
         case "reuse" if "result" in payload:
-            return []  # the tool call that it takes over is told already
+            return []  # the reused call has a line already
         case "reuse":
             return [f"{payload['function']} is known to be {_word(payload['holds'])} already"]
         case _:
@@ -152,7 +152,7 @@ def _event_lines(event: Event) -> list[str]:
 
 
 def _line(text: object) -> str:
-    """Words that are kept back are told as such."""
+    """The text on one line; withheld words are marked."""
     return " / ".join(text.split("\n")) if isinstance(text, str) else "(not on record)"
 
 

@@ -33,8 +33,8 @@ def run_check(
     timeout: float,
     watch: Callable[[CheckProgress], None],
 ) -> tuple[Answer, dict[str, JSON]]:
-    """Goes on where the same check stopped. The document says where its page is. ``probes``
-    means that the model itself is asked about runs that were recorded."""
+    """Run a check, or continue it where it stopped. The document names its page. ``probes``: the
+    model itself answers questions about recorded runs."""
     configuration = prepared.configuration
     path = check_path(data_folder(), model, configuration)
     folder = CheckFolder(path, configuration, restart=restart)

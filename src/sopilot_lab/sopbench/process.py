@@ -50,7 +50,7 @@ class UpstreamFault(UpstreamError):
 
 
 class UpstreamRefused(InternalBug):
-    """The worker was asked for something that is not on offer."""
+    """The worker doesn't offer what the request needs."""
 
 
 @dataclass(frozen=True, slots=True)

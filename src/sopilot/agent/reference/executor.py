@@ -599,8 +599,8 @@ class MachineExecutor:
         *,
         started: Mapping[str, JSON] | None = None,
     ) -> ModelReply:
-        """What was decided and what it leads to, as far as the slot looks ahead. ``started`` are
-        the values that a start before it gives to the program."""
+        """The decision and the moves behind it, as far as the frame message looks ahead.
+        ``started`` are the values of a start before it."""
         judged = self._move.function
         users_own = started is not None
         ahead = self._move.ahead.get(edge)
@@ -669,7 +669,7 @@ class MachineExecutor:
         return list(latest.values())
 
     def _here(self) -> Sequence[Seen]:
-        """What was called in the present frame: as the slot tells it, else by the messages."""
+        """The calls of the present frame, by the frame message or else by the messages."""
         gathered = self._move.gathered
         if gathered is None:
             return self._facts.here

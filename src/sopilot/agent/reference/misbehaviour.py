@@ -80,7 +80,7 @@ class Temptation:
 
 
 def not_offered(action: str) -> str:
-    """Why a goal is given up that every requirement allows."""
+    """Why an allowed goal can't be carried out."""
     return f"the tool {action} isn't offered"
 
 
@@ -204,7 +204,7 @@ class MachineMisbehaviour:
         return self._inside(self._move.name) if kind == "tool" else None
 
     def ahead(self, ahead: Ahead, edge: str) -> ModelReply | None:
-        """At a move that the slot tells in advance, behind what ``edge`` names."""
+        """At a move that the frame message shows in advance, behind ``edge``."""
         if ahead.kind not in ("tool", "judge"):
             return None
         there = MachineMisbehaviour(

@@ -74,7 +74,7 @@ class Facts:
     characters: int = 0
 
     def value(self, name: str) -> JSON:
-        """What is known under a name: told by the user, else found in evidence."""
+        """The value of a name, from the user or else from evidence."""
         if name in self.values:
             return self.values[name]
         for item in reversed(self.seen):
@@ -170,8 +170,8 @@ def _read_lifecycle(facts: Facts, arguments: Mapping[str, JSON]) -> None:
                 facts.open.remove(operation.goal)
             facts.open.append(operation.goal)
             facts.stack = []
-            # A gate stays shut on the user's word only if the word was given to that gate: what
-            # was asked before the process began and not told is asked for again in its frame.
+            # The user can leave a gate shut only by an answer to that gate. So names that the user
+            # didn't answer before the process began are asked for again in its frame.
             facts.questions = Counter(
                 {name: n for name, n in facts.questions.items() if name in facts.values}
             )

@@ -26,9 +26,9 @@ class ExampleTask:
     """One request at an example.
 
     ``arguments`` are the goal's, as the customer means them in the end.
-    For a scripted user: ``request`` opens the dialog, ``inputs`` holds what the
-    user can tell when asked, ``late`` the fields of it that are told only when
-    asked again, ``follow_ups`` the lines the user adds, one a turn.
+    For a scripted user: ``request`` opens the dialog, ``inputs`` holds the user's
+    values, ``late`` those that the user gives only at the second question,
+    ``follow_ups`` the lines the user adds, one per turn.
     ``opening_goal`` is the goal of the opening message where it changes midway.
     ``approvers`` are the roles that approve when the session asks them.
     ``cause`` is the predicate that fails, for a refusal.

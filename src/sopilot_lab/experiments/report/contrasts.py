@@ -67,7 +67,7 @@ Sides = tuple[Sequence[RunOutcome], Sequence[RunOutcome]]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """``planned`` are the tasks that both sides were asked, judged or not."""
+    """``planned`` are the planned tasks of both sides, judged or not."""
 
     label: str
     name: str
@@ -268,7 +268,7 @@ def _cells(row: Row, whole: Comparison, adjusted: str) -> list[str]:
 
 
 def _bounds(row: Row) -> str:
-    """The difference over the tasks that both sides were asked, if every missing run of the first
+    """The difference over the planned tasks of both sides, if every missing run of the first
     failed and of the second passed, and the reverse."""
     if not row.planned:
         return "–"

@@ -72,7 +72,7 @@ class Document:
     plots: list[Drawing] = field(default_factory=list)
     alarms: list[str] = field(default_factory=list)
     reach: Mapping[str, Mapping[str, Reach]] = field(default_factory=dict)
-    """Tool list → task → what was found, where it was searched for."""
+    """Tool list → task → result of the search; empty without a search."""
 
 
 def build_document(

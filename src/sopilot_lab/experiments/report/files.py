@@ -27,8 +27,8 @@ FROM_CHECKOUT: Final = ("full-denominator", "official-configurations", "compiler
 def whole_document(
     runs: RunSet, tell: Callable[[str], None], *, archived: Path | None = None, **how: Any
 ) -> Document:
-    """With what can be reached, where a checkout is at hand to search in; from the folder of an
-    archive with what was found when it was packed. ``how`` is for ``build_document``."""
+    """Build the document with the reachable tasks: searched for if there is a checkout, or as an
+    archive recorded them when it was packed. ``how`` is for ``build_document``."""
     if archived is not None:
         return _archived_document(runs, archived, **how)
     upstream: Upstream | None = None

@@ -134,8 +134,8 @@ Keep = Callable[[str, bool], bool]
 
 @dataclass(slots=True)
 class ArmRuns:
-    """The records of an arm: run → task → the judged record; the tasks that were asked and have
-    none; how many runs of it broke."""
+    """The records of an arm: run → task → the judged record; the planned tasks without
+    a record; how many runs broke."""
 
     runs: dict[int, dict[str, BenchRecord]] = field(default_factory=dict)
     missing: dict[int, dict[str, Missing]] = field(default_factory=dict)
@@ -177,7 +177,7 @@ class Series:
         ]
 
     def missing(self, arm: str, keep: Keep) -> dict[str, str]:
-        """Task → why it has no verdict, for the tasks that the arm was asked."""
+        """Task → why it has no verdict, for the planned tasks of the arm."""
         of_arm = self.arms[arm]
         records, absent = of_arm.runs[of_arm.first], of_arm.missing.get(of_arm.first, {})
         return {
@@ -187,13 +187,13 @@ class Series:
         }
 
     def planned(self, arm: str, keep: Keep) -> set[str]:
-        """The tasks that the arm was asked, judged or not."""
+        """The planned tasks of the arm, judged or not."""
         if arm not in self.arms:
             return set()
         return {each.task for each in self.judged(arm, keep)} | self.missing(arm, keep).keys()
 
     def tasks(self) -> set[str]:
-        """Every task that some arm was asked."""
+        """The planned tasks of all arms."""
         tasks: set[str] = set()
         for of_arm in self.arms.values():
             tasks.update(*of_arm.runs.values(), *of_arm.missing.values())

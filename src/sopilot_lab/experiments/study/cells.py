@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a running study stands, told when a cell ends."""
+    """The progress of a running study when a cell ends."""
 
     cell: Cell
     number: int

@@ -361,7 +361,7 @@ class _Reader:
         if not isinstance(result, list):
             self._wrong(where, f"`{name}` is a list of names")
             return []
-        names = list(known)  # what was given need not be hashable
+        names = list(known)  # the items of a file may not be hashable
         for item in result:
             if item not in names:
                 self._wrong(where, f"unknown: `{item}`", did_you_mean(str(item), names))
