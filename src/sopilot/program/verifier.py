@@ -296,7 +296,7 @@ class _FunctionCheck:
         """Whether every step goes to a step that exists; otherwise its paths mean nothing."""
         unknown = set(chain.from_iterable(self._targets)).difference(labels, {None})
         for index, names in enumerate(self._targets) if unknown else ():
-            for target in names:
+            for target in dict.fromkeys(names):
                 if target is not None and target in unknown:
                     message = f"`{self.function.name}` has no step `{target}`"
                     help = self.verifier.nearest(target, labels, "name one of its labels")
