@@ -172,6 +172,33 @@ async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
     await store.close()
 
 
+class BreakingOff(Hanging):
+    """Its transfer breaks off once it is told to go on."""
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        result = await super().call(name, arguments, key=key)
+        if name == "transfer":
+            raise ConnectionError("reset")
+        return result
+
+
+async def test_a_tool_that_breaks_off_after_the_lease_was_lost_takes_nothing_back(
+    store: Store,
+) -> None:
+    """The sweep has noted the outcome as unknown, and a tool that broke off adds nothing."""
+    clock, tools = HandClock(), BreakingOff()
+    session, work = await at_work(store, tools, clock)
+    clock.advance(60)
+    assert len(await sweep(store, clock=clock)) == 1
+    swept = await store.record(session.id)
+    tools.go_on.set()
+    with pytest.raises(LeaseLost, match="`transfer` was sent, and its outcome is unknown"):
+        await work
+    left = await store.record(session.id)
+    assert (left.head, left.owner, left.summary["status"]) == (swept.head, "", "unknown")
+    await store.close()
+
+
 async def test_a_settled_call_is_history_in_the_audit() -> None:
     store, clock, tools = MemoryStore(), HandClock(), Hanging()
     session, work = await at_work(store, tools, clock)
