@@ -129,9 +129,8 @@ class VerdictJudge:
     ) -> tuple[dict[str, JSON], JSON]:
         """The answers by the names that the recipe gives them, and its last one."""
         if predicate.established_by is not None:
-            opened = {item.action: item.value for item in evidence if item.ok}
-            newest = [item.value for item in evidence if item.ok][-1:]
-            return opened, newest[0] if newest else None
+            opened = [item for item in evidence if item.ok]
+            return {item.action: item.value for item in opened}, opened[-1].value
         why: list[str] = []
         for recipe in predicate.recipes:
             acts = [
