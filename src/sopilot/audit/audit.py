@@ -69,7 +69,7 @@ def read_events(
     for index, event in enumerate(events):
         if changes and index in changes:
             run.go_on_with(changes[index])
-            # Nobody has put the questions of these programs yet, whatever others asked.
+            # The questions of earlier programs aren't those of these programs.
             run.session_calls = [
                 session_call
                 for session_call in run.session_calls

@@ -1,4 +1,4 @@
-"""What a trace proves of one rule or gate, for given values, at one moment.
+"""The proof that a trace holds of one rule or gate, for given values, at one moment.
 
 The clauses P1–P14 of ``design/proof.md``, read from the list of calls. The guard has a proof of
 its own, which this module must not import: the two are there to contradict each other.
@@ -51,7 +51,7 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What the trace shows by then. ``known`` are the process's values."""
+    """The trace up to an event. ``known`` are the process's values."""
 
     calls: Sequence[SessionCall]
     facts: Mapping[str, ActionFacts]
@@ -559,7 +559,7 @@ class GateEvidence(LeafEvidence):
         if function.principal:
             closings = closings + self._other_customers(act)
             others = self._named_others(act)
-        # What was done may have had inputs besides; nobody made the call for the check.
+        # No check made the call of a fact, so it may have had further inputs.
         facts = moment.facts.get(act.action) if function.is_fact else None
         besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
         for success in _successes(act, self.values, opening, besides):

@@ -440,7 +440,7 @@ class AuditState:
 
     @property
     def facts(self) -> Mapping[str, ActionFacts]:
-        """What is known of the actions; empty where nothing is guarded."""
+        """The facts about actions; empty if nothing is guarded."""
         return self.replay.machine.programs.actions
 
     @property

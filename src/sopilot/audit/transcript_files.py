@@ -6,8 +6,8 @@ a size limit, and never evaluated.
 The shapes in which transcripts write calls and results, one message at a time.
 
 OpenAI chat messages (``tool_calls``, and ``function_call`` before them), items of its
-Responses interface, and Anthropic's content blocks. What looks like a call or a result and
-is none of these is refused: an audit that reads past it would judge another run.
+Responses interface, and Anthropic's content blocks. A message that looks like a call or a
+result in another shape is refused: an audit that reads past it would judge another run.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ def is_error(native: object) -> bool:
 
 
 def is_failure(native: object) -> bool:
-    """An error, or an answer that says of itself that it is none of a success."""
+    """Whether it is an error, or an answer that reports no success."""
     if isinstance(native, Mapping):
         reply = native.get("status")
         return (

@@ -1,4 +1,4 @@
-"""What the calls of a transcript show about a handbook's requirement trees.
+"""Requirement trees of a handbook, read by the calls of a transcript.
 
 A leaf is read twice. Was it checked: are the calls of some recipe among the earlier ones, with
 agreeing arguments? And is it true: that is the reading of sessions (``leaf_reading``), on the calls

@@ -419,7 +419,7 @@ class Review:
 
     def _was_told_no(self, call: SessionCall) -> bool:
         """Whether the user's last words before a call are nothing but a no, to one question. A no
-        to whether there is anything else is none to the call."""
+        to whether there is anything else doesn't refuse the call."""
         heard = self._heard_before(call)
         if not heard:
             return False

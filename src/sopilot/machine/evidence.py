@@ -109,8 +109,8 @@ def asked_otherwise(
     arguments: Mapping[str, JSON],
     newest: CallRecord,
 ) -> int:
-    """The same call since, but for arguments that the action does not know, by its number; 0 where
-    there is none. Whatever it was told beside, it answered what was asked before."""
+    """The number of a later call that differs only by arguments that the action doesn't know; 0
+    without one. The action ignores them, so it answered the same question."""
     facts = programs.actions.get(action)
     declared: Collection[str] = facts.inputs.keys() if facts is not None else ()
 

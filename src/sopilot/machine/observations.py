@@ -90,6 +90,9 @@ def _amended(programs: Programs, configuration: Configuration, fields: Fields) -
     }
 
 
+_NO_HISTORY = (NEVER, NEVER, NEVER)
+
+
 def domain_result(
     programs: Programs, configuration: Configuration, operation: DomainResult, fields: Fields
 ) -> Moved | Refused:
@@ -133,9 +136,6 @@ def domain_result(
         "learned": learned,
     }
     return Moved(after, added, pending.process, place)
-
-
-_NO_HISTORY = (NEVER, NEVER, NEVER)
 
 
 def _as_said(observed: CallRecord) -> CallRecord:

@@ -374,8 +374,8 @@ MISSING_RECIPE = "missing recipe"
 
 
 def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
-    """By action; empty where nothing is guarded. Where two programs disagree, an action changes
-    and reads what either says."""
+    """Action → facts; empty if nothing is guarded. If two programs disagree, an action changes and
+    reads the topics of both."""
     every = tuple(programs)
     known: dict[str, ActionFacts] = {}
     for program in every:

@@ -45,7 +45,7 @@ HANDBOOKS = "handbooks"
 
 @dataclass(slots=True)
 class Sealed:
-    """What a bundle is made from. ``rows`` and ``journals`` are by session and by journal."""
+    """The contents of a bundle. ``rows`` and ``journals`` are by session and by journal."""
 
     begin: float
     end: float
@@ -157,7 +157,7 @@ class _Check:
         self._folder, self._keys = folder, keys
         self.problems: list[str] = []
         self.later: list[str] = []
-        """What came after the seal."""
+        """Events behind the sealed ones, in words."""
         self.summary = ""
 
     def run(self) -> None:

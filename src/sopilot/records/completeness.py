@@ -117,7 +117,7 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
     if gaps and known:
         gaps += _entries(known, store.log)
     compared.covered = {item.session_id: item for item in known or store.log[:size]}
-    # What the head covers is known from beside it: an entry in the midst is nobody's word.
+    # The lines beside the head name every covered session: an inserted entry doesn't count.
     logged = {item.session_id for item in (store.log[size:] if known else store.log)}
     digests = store.digests()
     for session_id, entry in compared.covered.items():

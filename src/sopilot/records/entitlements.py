@@ -1,5 +1,8 @@
-"""Who may decide on a held call, or say how a call ended: a person with no part in it, who proved
-who they are where the store requires that, in a role and within its limits."""
+"""The rules about deciding on a held call and saying how a call ended.
+
+The person must have no part in the call, must prove who they are where the store requires it, and
+votes in a role and within its limits.
+"""
 
 from __future__ import annotations
 

@@ -212,8 +212,8 @@ async def _read_again(session: Session, call: WantedCall) -> None:
 async def _drop_doubted(
     session: Session, action: str, arguments: Mapping[str, JSON], *, but: str
 ) -> None:
-    """What was asked while this call was not proven needs no answer any more, but for the
-    request that is being carried out."""
+    """Expire the requests for this call from when it was not proven, except the one that is being
+    carried out."""
     for held in tuple(session.ledger.held.values()):
         open_still = held.state in (HeldState.WAITING, HeldState.APPROVED)
         doubted = held.why and open_still and held.call_id != but

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 async def take_left(session: Session, store: Store) -> None:
-    """What was left for a session goes on record, once. What does not count any more is dropped:
-    whoever left it was told that it did."""
+    """Put queued decisions on record, once. Drop those that don't count any more: the people who
+    queued them were told that they did."""
     left = await store.pending_decisions(session.id)
     for _, item in left:
         value = plain_mapping(item if isinstance(item, Mapping) else {})

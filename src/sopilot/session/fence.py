@@ -127,7 +127,7 @@ async def release_sessions(
 
 
 async def _requesters(store: Store, record: SessionRecord) -> set[str]:
-    """Who opened a session, and whoever took it up. One that can't be read can't go on either."""
+    """The people who opened or resumed a session. A session that can't be read can't go on."""
     ledger = CallLedger(requesters={same_name(str(record.metadata.get("requester") or ""))})
     with suppress(SopilotError):
         events = await store.events(record.id)

@@ -1,4 +1,4 @@
-"""Who has a session: the lease, kept alive, given up and taken back."""
+"""The lease of a session, kept alive, given up and taken back."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LONGEST_PAUSE = 0.5
 
 
 class Leased(ABC):
-    """What a session is to others: one owner's at a time."""
+    """The part of a session that other processes see: it has one owner at a time."""
 
     id: str
     settings: Settings
@@ -86,7 +86,7 @@ class Leased(ABC):
         return self._lease is not None and not self._stale
 
     async def reload(self) -> None:
-        """What the store holds, verified and replayed."""
+        """Read the session from the store again; verify and replay it."""
         async with self._lock:
             await self._read_again()
 

@@ -42,8 +42,8 @@ class LeftOpen:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What of a session waits for people. ``running``: its owner is there, and a call that has
-    no result yet may get one; ``left`` are decisions that the owner has not taken yet."""
+    """The calls of a session that wait for people. ``running``: its owner is there, so a call
+    without a result may get one. ``left`` are decisions that the owner hasn't taken yet."""
 
     held: tuple[HeldCall, ...]
     unknown: tuple[LeftOpen, ...]

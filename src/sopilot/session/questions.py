@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class UserAnswer(NamedTuple):
-    """What the user said, and the number of that message in the trace."""
+    """The user's words, and the number of that message in the trace."""
 
     text: str
     message: int
@@ -46,7 +46,7 @@ a no answers it: offer these two where the interface can. Raises ``CannotAsk``."
 
 
 _REPLY: ContextVar[tuple[str, Asker] | None] = ContextVar("sopilot_reply", default=None)
-"""Who answers questions of one session in the call under way."""
+"""A session's id, and the asker of its questions in the call under way."""
 
 
 @contextmanager
@@ -60,13 +60,13 @@ def answering(session: Session, asker: Asker) -> Iterator[None]:
 
 
 def asker_here(session: Session) -> Asker | None:
-    """Who answers the questions of the call under way."""
+    """The asker for the call under way."""
     reply = _REPLY.get()
     return reply[1] if reply is not None and reply[0] == session.id else session.asker
 
 
 class Question(NamedTuple):
-    """What the user is shown. A ``closed`` one is answered by a yes or a no alone."""
+    """The text for the user. Only a yes or a no answers a ``closed`` question."""
 
     text: str
     closed: bool

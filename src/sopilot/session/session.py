@@ -154,7 +154,7 @@ def _seal_kept(
 
 RESERVED_NOTES = RESERVED | {CLOCK}
 _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
-"""What a verdict may follow on."""
+"""A verdict may follow each of these."""
 _NOTHING_BY_ITSELF = Automation()
 
 
@@ -175,7 +175,7 @@ class Session(Leased):
     ) -> None:
         super().__init__(store, lease, clock)
         self._new = new
-        """What the store does not have yet: the first commit creates it."""
+        """The session, until the first commit creates it in the store."""
         self.tools = tools
         self.judge: Judge = judge or judge_verdict
         self.asker: Asker | None = None
@@ -342,7 +342,7 @@ class Session(Leased):
     wait_for_decision = approval_votes.wait_for_decision
 
     async def entitlements(self) -> Entitlements:
-        """Who may decide in this session."""
+        """The rules about who may decide in this session."""
         return await load_entitlements(
             self._store, self.metadata, self.configuration, self.ledger, self.programs
         )
