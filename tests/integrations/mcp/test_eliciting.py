@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp_servers import serving
+from mcp_servers import over_http, serving
 from reference_client import texts
 from served import sopilot_command
 
@@ -222,20 +223,22 @@ procedures:
 """
 
 
-async def test_a_round_of_a_guarded_call_is_answered_once_by_the_same_call() -> None:
-    """Under a guard view the call itself asks, so a round must not pay another amount."""
+def guarding() -> tuple[McpServer, SimulatedTools]:
     handbook = load_handbook(PAYING)
     programs = {name: each.program for name, each in compile_handbook(handbook).items()}
-    tools = SimulatedTools(
-        handbook.actions,
-        {"find_order": (ScriptedAnswer(ToolResult(True, {"state": "delivered"})),)},
-    )
+    delivered = ScriptedAnswer(ToolResult(True, {"state": "delivered"}))
+    tools = SimulatedTools(handbook.actions, {"find_order": (delivered,)})
 
     async def open_simulation() -> Simulation:
         return Simulation(tools)
 
     service = Service(Briefing(handbook, programs), view_named("guard"), open_simulation)
-    server = McpServer(SessionPool(MemoryStore(), service))
+    return McpServer(SessionPool(MemoryStore(), service)), tools
+
+
+async def test_a_round_of_a_guarded_call_is_answered_once_by_the_same_call() -> None:
+    """Under a guard view the call itself asks, so a round must not pay another amount."""
+    server, tools = guarding()
     look, refund = {"order": "o-1"}, {"order": "o-1", "amount": 5.0}
     async with Client(server.protocol, elicitation_callback=User(YES)) as client:
         await client.call_tool("find_order", look)
@@ -243,3 +246,18 @@ async def test_a_round_of_a_guarded_call_is_answered_once_by_the_same_call() -> 
         await answer_once(client, ("refund", refund), ("find_order", look), dearer)
     await server.close()
     assert [call.arguments for call in tools.made if call.action == "refund"] == [refund]
+
+
+async def test_a_client_of_a_guard_hears_nothing_of_tools_that_it_cannot_see() -> None:
+    """The tool that asks the user is the guard's own."""
+    server, _ = guarding()
+    heard: list[str] = []
+
+    async def hear(message: object) -> None:
+        heard.append(type(message).__name__)
+
+    async with over_http(server, hear) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == {"find_order", "refund"}
+        await client.call_tool("find_order", {"order": "o-1"})
+        await asyncio.sleep(0.3)
+    assert heard == []
