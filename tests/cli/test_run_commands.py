@@ -291,4 +291,4 @@ def test_a_damaged_simulator_is_reported(tmp_path: Path) -> None:
     (tmp_path / "simulators" / f"{session}.json").write_text("{")
     refused = call("resume", session, "--store", store)
     assert isinstance(refused.exception, UserMistake)
-    assert "the desk's state" in str(refused.exception)
+    assert "the example's state" in str(refused.exception)

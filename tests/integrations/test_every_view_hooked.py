@@ -132,5 +132,5 @@ async def test_fused(case: tuple[str, str, str], framework: type[FrameworkAgent]
 
 @pytest.mark.parametrize("view", [name for name, view in VIEWS.items() if not view.machine])
 async def test_views_that_a_hook_cannot_keep_are_refused(view: str) -> None:
-    with pytest.raises(UserMistake, match=r"choose `pg`|could guard"):
+    with pytest.raises(UserMistake, match=r"choose `pg`|can't guard"):
         await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), VIEWS[view])

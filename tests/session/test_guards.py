@@ -354,7 +354,7 @@ async def test_an_interrupted_irreversible_call_is_reported_and_never_repeated(
     assert session.events[-1].event.payload["name"] == "outcome_unknown"
     answer = await attempt(session, "transfer", "t")
     assert answer.status is CallStatus.HELD
-    assert "must not be made twice" in answer.problem
+    assert "don't make it again" in answer.problem
     with pytest.raises(UserMistake):
         await session.retry("t")
     await session.release()

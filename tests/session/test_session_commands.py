@@ -61,7 +61,7 @@ def test_people_approve_amend_and_reject(waiting: str) -> None:
     late = run("approvals", "approve", waiting, "w", "--role", "auditor", "--as", "ann")
     assert late.exit_code == 2
     assert "is rejected already" in late.output
-    assert run("approvals", "list", waiting).output == "nothing waits\n"
+    assert run("approvals", "list", waiting).output == "no calls are waiting\n"
 
 
 @pytest.mark.parametrize("text", ["[]", "{", "3"])

@@ -323,5 +323,5 @@ def test_only_its_owner_can_read_a_key(tmp_path: Path) -> None:
     path.write_text("sopilot-ed25519 abc\n")
     with pytest.raises(UserMistake, match="this file isn't a signing key"):
         load_key(path)
-    with pytest.raises(UserMistake, match="cannot be read"):
+    with pytest.raises(UserMistake, match="can't be read"):
         load_key(tmp_path / "missing")

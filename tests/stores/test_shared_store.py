@@ -160,7 +160,7 @@ def test_commands_run_audit_and_refuse_by_role(
     session_id = listed[0]["id"]
     assert ran(auditor, "audit", session_id)[0] == 0
     assert "1 of 1 action" in ran(auditor, "records", "actions")[1]
-    assert ran(auditor, "approvals", "list", session_id) == (0, "nothing waits\n")
+    assert ran(auditor, "approvals", "list", session_id) == (0, "no calls are waiting\n")
     code, said = ran(auditor, "run", "bank")
     assert (code, "permission denied" in said) == (1, True)
     assert "--runtime to run sessions" in said

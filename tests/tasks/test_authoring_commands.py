@@ -71,7 +71,7 @@ def test_a_changed_handbook_fails_its_scenarios(starter: Path) -> None:
     edit(starter, "results.find_order.days <=", "results.find_order.days >")
     result = run("test", starter)
     assert result.exit_code == 1
-    assert "FAILED  a fresh order is paid back" in result.stdout
+    assert "FAILED  a fresh order is refunded" in result.stdout
     assert (
         "expected `executed`, but the request was refused because of `in_time` and `damaged`"
         in result.stdout

@@ -36,7 +36,7 @@ from sopilot.values.text import Lines, counted
 @click.argument("name")
 @option(
     "--in",
-    "Folder to write to. Default: the present one.",
+    "Folder to write to. Default: the current one.",
     "folder",
     type=NEW_FOLDER,
     default=Path(),
@@ -58,12 +58,12 @@ def new(name: str, folder: Path, force: bool, upstream: Path | None, tools: Path
 
     NAME is the handbook's name: lower-case letters, digits and hyphens. With --upstream or
     --tools (a Python file is run), the handbook has an action per tool, with its inputs. Every
-    tool that isn't known to only read asks the user first; add what it requires.
+    tool that isn't known to be read-only asks the user first; add its requirements.
     """
     handbook, scenarios = starter(name)
     written = folder / f"{name}.yaml"
     texts = {written: handbook, folder / f"{name}.scenarios.yaml": scenarios}
-    further = f"and `sopilot run {written}`, which plays its first scenario to the audit"
+    further = f"and `sopilot run {written}`, which runs its first scenario and audits it"
     if upstream is not None or tools is not None:
         texts = {written: _first_handbook(name, upstream, tools)}
         further = "and guard the tools with it: `sopilot gateway --help`, `sopilot guard --help`"

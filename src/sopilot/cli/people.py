@@ -77,17 +77,17 @@ entries.add(
     option("--audience", "Audience that its tokens must name.", required=True),
 )  # fmt: skip
 entries.add(
-    "require", "demanded", "Require WHAT of this store.\n\nidentity: deciding, starting and "
-    "resuming sessions need a proven identity. sign-off: only signed-off handbooks run. privacy: "
-    "contents of new sessions can be erased, and reading them is recorded. keys: contents are also "
-    "encrypted, with keys in the folder $SOPILOT_KEYS.",
+    "require", "demanded", "Require identity, sign-off, privacy or keys in this store."
+    "\n\nidentity: deciding, starting and resuming sessions need a proven identity. sign-off: "
+    "only signed-off handbooks run. privacy: contents of new sessions can be erased, and reading them is "
+    "recorded. keys: contents are also encrypted, with keys in the folder $SOPILOT_KEYS.",
     click.argument("what", type=click.Choice(["identity", "sign-off", "privacy", "keys"])),
-    flag("--off", "Stop requiring it."),
+    flag("--off", "Remove the requirement."),
     read=lambda value: {"what": value["what"], "on": not value["off"]},
 )  # fmt: skip
 EntryCommands(command, issue_token).add(
     "token", "token_issued", "Issue a token for NAME and print it once: the store keeps only its "
-    "hash.", NAME, option("--name", "Its name in records.", "token", required=True),
+    "hash.", NAME, option("--name", "The token's name in records.", "token", required=True),
     option("--until DATE", "Last day of validity (UTC).", "expires_at"),
     read=lambda value: with_day_ends(value, "expires_at"),
 )  # fmt: skip

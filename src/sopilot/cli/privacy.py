@@ -38,7 +38,7 @@ WHAT = click.argument("what", metavar="ID|TEXT")
 def command() -> None:
     """Protect the contents of sessions. If the store requires it (`sopilot people require
     privacy`), the words of people, models and tools are stored beside the trace. Erasing them
-    leaves hash chain, heads and register verifiable."""
+    leaves hash chain, heads and action records verifiable."""
 
 
 @command.group("set")
@@ -49,8 +49,9 @@ def settings() -> None:
 policy = EntryCommands(command, change_policy)
 rules = EntryCommands(settings, change_policy)
 rules.add(
-    "columns", "columns_named", "Keep these arguments in the register and trace of new sessions. "
-    "Name none that identifies a person.", click.argument("columns", nargs=-1),
+    "columns", "columns_named",
+    "Keep these arguments in the action records and traces of new sessions. Name none that "
+    "identifies a person.", click.argument("columns", nargs=-1),
 )  # fmt: skip
 rules.add(
     "readers", "readers_named", "Let only these roles read contents. Others see that there are "
@@ -72,7 +73,7 @@ policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 @command.command()
 @click.option("--subject", "subjects", **_SUBJECT)
 @option("--session ID", "Session (repeatable).", "session_ids", multiple=True, callback=full_id)
-@flag("--due", "Everything kept longer than its period.")
+@flag("--due", "All contents past their retention period.")
 @flag("--unfinished", "Include sessions whose calls wait for people.")
 @WHY
 @IN_STORE

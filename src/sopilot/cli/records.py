@@ -285,7 +285,7 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
 @flag("--payloads", "Include contents stored beside the traces.")
 @IN_STORE
 def export(begin: str, end: str, output: Path, payloads: bool, store: StoreAccess) -> Output:
-    """Export a period for an auditor: register, traces, log, sealed heads, journals, handbooks, a
+    """Export a period for an auditor: records, traces, log, sealed heads, journals, handbooks, a
     summary, and a verifier that runs offline: python3 verify.pyz PUBLIC_KEY."""
     since, until = read_moment(begin), read_moment(end, whole_day=True)
     store.require_readable("bundle", [f"{begin} to {end}"], contents=payloads)
@@ -320,7 +320,7 @@ def list_deviations(
 steps = EntryCommands(deviations, deviation_step, click.argument("number", type=int), BY)
 steps.add(
     "assign", "assigned", "Assign deviation NUMBER to an owner, with a date.",
-    option("--owner NAME", "Who takes care of it."),
+    option("--owner NAME", "Person who takes care of it."),
     option("--due DATE", "Due on this date, inclusive (UTC)."),
     read=lambda value: with_day_ends(value, "due"),
 )  # fmt: skip

@@ -54,7 +54,7 @@ ALL_TASKS = "all"
 _PATIENCE = {"wall_seconds": 86_400.0, "user_turns": 100}
 """Budgets of a chat: people take their time."""
 
-TRUST = flag("--trust", "Let the Python of a workflow folder run, until one of its files changes.")
+TRUST = flag("--trust", "Trust a workflow folder's Python code until one of its files changes.")
 FRAMES = flag("--frames", "Show what the model sees.")
 BUDGETS = option(
     "--budget NAME=N",

@@ -146,8 +146,8 @@ def size(store: StoreAccess) -> Output:
 def prune_command(archive: Path | None, store: StoreAccess, **how: Any) -> Output:
     """Delete the events of sessions that ended long ago, on record.
 
-    Heads, log and register stay and verify. Sessions that wait for people, have an unknown outcome
-    or are on legal hold stay whole.
+    Heads, log and action records stay and verify. Sessions that wait for people, have an unknown
+    outcome or are on legal hold stay whole.
     """
 
     async def use(opened: Store, who: Principal | None) -> Pruning:

@@ -90,4 +90,4 @@ def due_lines(calls: Sequence[DueCall]) -> Iterator[str]:
             instead = f", or {call.escalated[role]} in its place" if role in call.escalated else ""
             yield f"  {role}{instead}: {', '.join(names) or 'nobody is named'}"
     if not calls:
-        yield "nothing waits"
+        yield "no calls are waiting"

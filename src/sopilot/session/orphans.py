@@ -186,7 +186,7 @@ def waiting_lines(waiting: Waiting) -> Iterator[str]:
     for left in waiting.left:
         yield f"left for the running session, not on record yet: {json.dumps(left)}"
     if not waiting.held and not waiting.unknown:
-        yield "nothing waits"
+        yield "no calls are waiting"
 
 
 def unknown_lines(unknown: Sequence[LeftOpen]) -> Iterator[str]:

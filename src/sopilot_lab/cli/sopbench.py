@@ -175,8 +175,8 @@ def screen(domain: str, as_json: bool) -> None:
 def wording(domain: str, goal: str | None, tools: str, as_json: bool) -> None:
     """Check that the arm `official` shows SOPBench's text byte for byte.
 
-    Also that `official-recipes` adds to it below and changes nothing, that `official-code`
-    quotes every sentence of it, and that the text is the one of SOPBench's recorded runs.
+    It also checks that `official-recipes` only appends to this text, that `official-code`
+    quotes each of its sentences, and that SOPBench's recorded runs used the same text.
     """
     upstream = shared_upstream()
     references = select_tasks(domain, upstream, goal=goal)

@@ -88,7 +88,7 @@ def sign(parts: Sequence[str], as_json: bool) -> None:
 @CONFIDENCE
 @json_option
 def clopper_pearson(passed: int, trials: int, confidence: float, as_json: bool) -> None:
-    """Exact interval for PASSED of TRIALS, and Wilson's beside it."""
+    """Compute the exact interval for PASSED of TRIALS, and Wilson's."""
     show(figures.proportion(passed, trials, confidence), as_json)
 
 
@@ -97,7 +97,7 @@ def clopper_pearson(passed: int, trials: int, confidence: float, as_json: bool) 
 @click.option("--q", type=float, default=0.05, show_default=True, help="False discovery rate.")
 @json_option
 def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
-    """Benjamini–Hochberg over several p-values."""
+    """Apply the Benjamini–Hochberg procedure to several p-values."""
     show(figures.discoveries(p_values, q), as_json)
 
 
@@ -144,8 +144,8 @@ def compare(
 ) -> None:
     """Compare two arms on their common tasks: by task, by goal, across models, by kind.
 
-    Two FILEs of one arm each are compared with each other; a win is a pass of the first alone.
-    Rows of `goal`, `wins` and `losses` get the tests of goals.
+    Pass two FILEs of one arm each to compare them; a win is a task that only the first passed.
+    Rows of `goal`, `wins` and `losses` get the tests by goal.
     """
     rows = [rows_of([file]) for file in files]
     show(figures.contrast(rows, arms, run, exact=not monte_carlo, **how), as_json)

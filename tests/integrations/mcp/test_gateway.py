@@ -164,7 +164,7 @@ async def test_an_irreversible_call_that_was_lost_is_not_made_again() -> None:
         made = [await call(client, CLOSING.goal, **CLOSING.arguments) for _ in range(2)]
         assert [result.is_error for result in made] == [True, True]
         assert texts(made[0])[0].startswith("Outcome unknown: ")
-        assert "must not be made twice" in texts(made[1])[0]
+        assert "don't make it again" in texts(made[1])[0]
         calls = [e.payload["action"] for e in await watched.events() if e.kind == "domain_call"]
         assert calls.count(CLOSING.goal) == 1
         assert [note["action"] for note in await watched.notes("outcome_unknown")] == [CLOSING.goal]
