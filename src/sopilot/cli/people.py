@@ -79,8 +79,8 @@ entries.add(
 entries.add(
     "require", "demanded", "Require identity, sign-off, privacy or keys in this store."
     "\n\nidentity: deciding, starting and resuming sessions need a proven identity. sign-off: "
-    "only signed-off handbooks run. privacy: contents of new sessions can be erased, and reading them is "
-    "recorded. keys: contents are also encrypted, with keys in the folder $SOPILOT_KEYS.",
+    "only signed-off handbooks run. privacy: contents of new sessions can be erased, and reading "
+    "them is recorded. keys: contents are also encrypted, with keys in the folder $SOPILOT_KEYS.",
     click.argument("what", type=click.Choice(["identity", "sign-off", "privacy", "keys"])),
     flag("--off", "Remove the requirement."),
     read=lambda value: {"what": value["what"], "on": not value["off"]},
