@@ -315,6 +315,45 @@ procedures:
     )
 
 
+@pytest.mark.parametrize("problem", [StopIteration, SystemExit, KeyboardInterrupt])
+def test_an_exception_that_would_stop_the_loop_leaves_the_outcome_unknown(
+    book: Path, shop: Shop, problem: type[BaseException]
+) -> None:
+    def refund(customer: str, order: str, amount: float) -> str:
+        shop.refund(customer, order, amount)
+        raise problem("late")
+
+    login, find_order, _ = (inspect.unwrap(function) for function in shop.tools(book))
+
+    login, find_order, refund = sopilot.guard(book, login, find_order, refund)
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        with pytest.raises(problem, match="late"):
+            refund("anna", "o-1", 50)
+        find_order("anna", "o-1")
+        with pytest.raises(sopilot.Refused, match="nobody knows yet"):
+            refund("anna", "o-1", 60)
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
+@pytest.mark.parametrize("problem", [StopIteration, SystemExit])
+def test_a_read_that_breaks_off_in_any_way_proves_nothing(
+    book: Path, shop: Shop, problem: type[BaseException]
+) -> None:
+    def find_order(customer: str, order: str) -> dict[str, str]:
+        raise problem("nothing found")
+
+    login, _, refund = (inspect.unwrap(function) for function in shop.tools(book))
+    login, _, refund = sopilot.guard(book, login, find_order, refund, verify="auto")
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        for _ in range(2):
+            with pytest.raises(sopilot.NotCarriedOut):
+                refund("anna", "o-1", 50)
+    assert shop.paid == []
+
+
 def test_wrapped_functions_keep_their_signature(book: Path, shop: Shop) -> None:
     _, find_order, refund = shop.tools(book)
     assert find_order.__doc__ == "Look an order up."

@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 
 Answer = TypeVar("Answer")
 
+_STOPS_A_LOOP = (StopIteration, SystemExit, KeyboardInterrupt)
+"""The event loop ends at these, or the future that it waits for never does."""
+
 
 class Caller:
     """The thread that waits. What it alone can do (its tools, with its own context) it does
@@ -19,9 +22,11 @@ class Caller:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._stopped_by: BaseException | None = None
 
     async def run(self, function: Callable[[], Answer]) -> Answer:
-        """In the waiting thread; the result, or what it raised."""
+        """In the waiting thread; the result, or what it raised. An exception that would stop the
+        loop is a ``RuntimeError`` here; ``wait`` raises it in the end."""
         done: Future[Answer] = Future()
 
         def work() -> None:
@@ -29,6 +34,9 @@ class Caller:
                 return
             try:
                 done.set_result(function())
+            except _STOPS_A_LOOP as problem:
+                self._stopped_by = problem
+                done.set_exception(RuntimeError(f"it raised {type(problem).__name__}"))
             except BaseException as problem:
                 done.set_exception(problem)
 
@@ -40,6 +48,8 @@ class Caller:
         running.add_done_callback(lambda _: self._work.put(None))
         while (request := self._work.get()) is not None:
             request()
+        if self._stopped_by is not None:
+            raise self._stopped_by
         return running.result()
 
 

@@ -87,6 +87,14 @@ def _key(function: Function, action: Action, key: str) -> dict[str, str]:
     return {KEY: key} if request and all(each.name != KEY for each in action.inputs) else {}
 
 
+def _run(function: Function, values: Mapping[str, Any]) -> Any:
+    """In a thread of its own. A future can't carry ``StopIteration`` from there."""
+    try:
+        return function(**values)
+    except StopIteration as problem:
+        raise RuntimeError("it raised StopIteration") from problem
+
+
 class PlainTools:
     """Functions that are not asynchronous run in a thread: a slow one must not cost the lease.
     A ``memory`` that recalls outcomes makes these tools recall them."""
@@ -116,12 +124,12 @@ class PlainTools:
             if inspect.iscoroutinefunction(function):
                 value = await function(**values)
             else:
-                value = await asyncio.to_thread(function, **values)
+                value = await asyncio.to_thread(_run, function, values)
                 if inspect.isawaitable(value):
                     value = await value
         except ToolFailed as failed:
             return ToolResult(False, {"error": str(failed)})
-        except Exception as broken:
+        except (Exception, SystemExit) as broken:
             # Its outcome is unknown, and the session records it so.
             logging.getLogger("sopilot").exception("the tool `%s` broke off", name)
             raise ToolBroke(name, broken) from broken
