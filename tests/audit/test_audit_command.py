@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,6 +101,17 @@ def test_a_transcript(tmp_path: Path) -> None:
     assert CliRunner().invoke(sopilot, ["audit", *arguments, "--goal", "pay"]).exit_code == 0
     assert "no chain to verify" in _misuse([*arguments, "--verify"])
     assert "needs an SOP" in _misuse([str(path)])
+
+
+def test_what_cannot_be_judged_exits_5(tmp_path: Path) -> None:
+    """Only a model could judge the balance."""
+    book, path = tmp_path / "desk.yaml", tmp_path / "dialog.json"
+    book.write_text(re.sub(r"\n    verdict: .*", "", HANDBOOK), "utf-8")
+    path.write_text(json.dumps(dialog(LOGIN, BALANCE, PAY)), "utf-8")
+    arguments = ["audit", str(path), "--handbook", str(book), "--goal", "pay"]
+    result = CliRunner().invoke(sopilot, arguments)
+    assert result.exit_code == 5, result.output
+    assert "not judged" in result.output
 
 
 def test_misuse_exits_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
