@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 
 import pytest
@@ -21,6 +22,7 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import DomainCall, Start
 from sopilot.values.json import JSON
+from sopilot.values.text import quote_value
 from sopilot.views.answers import CallStatus
 
 BOOK = """
@@ -112,6 +114,20 @@ async def test_one_request_is_carried_out_once_however_it_is_spelled(
     await log_in(session)
     await call(session, "pay", customer="anna", amount=50)
     assert len(bank.done) == 2
+    assert findings(session) == []
+
+
+async def test_a_value_that_an_answer_shortened_is_whole_again() -> None:
+    """An agent copies it from the answer that names the missing calls."""
+    bank, customer = Bank(), "anna " + "x" * 400
+    session = await opened(bank)
+    missing = await call(session, "pay", customer=customer, amount=50)
+    shown = json.loads(quote_value(customer))
+    assert shown in missing
+    await call(session, "login", customer=shown, password="sesame")
+    await call(session, "read_balance", customer=shown)
+    await call(session, "pay", customer=shown, amount=50)
+    assert bank.done == [("pay", {"customer": customer, "amount": 50})]
     assert findings(session) == []
 
 
