@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from counter_desk import ERRANDS, CountingTools, HandClock, go_on
 from sopilot.agent.resume import recover
 from sopilot.audit.audit import audit_trace
-from sopilot.machine.approvals import HeldState, Ruling, count_approvals
+from sopilot.machine.approvals import HeldCall, HeldState, Ruling, count_approvals
 from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings
@@ -24,6 +24,7 @@ from sopilot.session.orphans import waiting_in
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Start
+from sopilot.values.json import JSON
 from sopilot.views.answers import CallAnswer, CallStatus
 
 WIRE = ERRANDS["wire"]
@@ -110,6 +111,18 @@ async def test_decisions_that_do_not_count_are_refused(
     with pytest.raises(UserMistake, match="no such call `v`"):
         await session.decide("approve", "v", by="ann", role="supervisor")
     assert len(session.events) == events
+
+
+async def test_an_amendment_has_the_arguments_that_the_action_takes() -> None:
+    session = await waiting_wire()
+
+    async def amend(**arguments: JSON) -> HeldCall:
+        changed = {**WIRE, **arguments}
+        return await session.decide("amend", "w", by="ann", role="supervisor", arguments=changed)
+
+    with pytest.raises(UserMistake, match="`wire` takes no `amuont`"):
+        await amend(amuont=7)
+    assert (await amend(amount=7)).arguments["amount"] == 7
 
 
 ROLES = ("r0", "r1", "r2")
