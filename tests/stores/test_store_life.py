@@ -16,10 +16,10 @@ from sopilot.cli.main import sopilot
 from sopilot.messages.errors import LeaseLost, Pruned, UserMistake
 from sopilot.records.loading import rebuild_register
 from sopilot.records.log import SealFile
-from sopilot.records.privacy import change_policy
+from sopilot.records.privacy import change_policy, erase_contents
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verified_lines, verify_store
-from sopilot.records.store import Batch, Lease, NewSession, Store
+from sopilot.records.store import Batch, Lease, NewSession, SessionRecord, Store
 from sopilot.session.opening import open_session, resume_session
 from sopilot.stores.backup import back_up, restore, sizes
 from sopilot.stores.memory import MemoryStore
@@ -111,7 +111,7 @@ async def test_a_back_up_is_a_store_and_goes_into_either_kind(
         with pytest.raises(UserMistake, match="mixed"):
             await restore(target, file)
         await target.close()
-    with pytest.raises(UserMistake, match="there already"):
+    with pytest.raises(UserMistake, match="exists already"):
         await back_up(store, file)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 
@@ -151,7 +151,7 @@ async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
     assert await copy.events("old") == before
     assert [one.id for one in await copy.sessions()] == ["old"]
     await copy.close()
-    with pytest.raises(UserMistake, match="no state"):
+    with pytest.raises(UserMistake, match="isn't a state"):
         await prune(store, days=1, states=("running",), clock=clock)
 
 
@@ -164,6 +164,27 @@ async def test_an_ended_session_with_an_unfinished_call_is_not_pruned() -> None:
         await store.create(new, owner="", now=clock.now(), lease_seconds=0.0)
     clock.time += 2 * DAY
     assert (await prune(store, days=1, clock=clock)).pruned == ("done",)
+
+
+async def test_a_session_that_was_continued_after_it_was_listed_is_not_deleted() -> None:
+    store, clock, head = MemoryStore(), HandClock(), start_of("s")
+    first = Batch(head, events(head, 1), {}, {"status": "completed"})
+    new = NewSession("s", {"settings": {"private": True}}, {}, first)
+    await store.create(new, owner="", now=clock.now(), lease_seconds=0.0)
+    clock.time += 2 * DAY
+    listed = await store.sessions()
+
+    async def earlier_list(*, limit: int) -> list[SessionRecord]:
+        return listed
+
+    lease = await store.acquire("s", owner="other", now=clock.now(), lease_seconds=1.0)
+    more = Batch(listed[0].head, events(listed[0].head, 1), {}, {"waiting": ["c"]})
+    lease = await store.append(lease, more, now=clock.now(), lease_seconds=1.0)
+    await store.release(lease)
+    store.sessions = earlier_list  # type: ignore[method-assign]
+    assert (await prune(store, days=1, clock=clock)).pruned == ()
+    done = await erase_contents(store, listed, "asked for", who=None, clock=clock)
+    assert (done.erased, done.unfinished) == ((), ("s",))
 
 
 async def test_the_size_of_a_store(open_durable: OpenDurable) -> None:

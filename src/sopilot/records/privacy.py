@@ -389,7 +389,13 @@ async def erase_contents(
         else:
             wanted.append(record.id)
     async with stopped_sessions(store, wanted, clock=clock) as (stopped, running):
-        erased = {record.id: record.metadata_when_erased(clock.now()) for record in stopped}
+        erased = {}
+        for record in stopped:
+            # Somebody may have continued it since ``records`` were read.
+            if record.is_unfinished and not unfinished:
+                waiting.append(record.id)
+            else:
+                erased[record.id] = record.metadata_when_erased(clock.now())
         if erased:
             values: dict[str, JSON] = {"sessions": list(erased), "why": why}
             await change_policy(

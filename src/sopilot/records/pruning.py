@@ -77,7 +77,9 @@ async def prune(
     ]
     held = await on_hold(store, old)
     wanted = [record.id for record in old if record.id not in held]
-    async with stopped_sessions(store, wanted, clock=clock) as (stopped, running):
+    async with stopped_sessions(store, wanted, clock=clock) as (free, running):
+        # Somebody may have continued a session after it was listed.
+        stopped = [record for record in free if _is_old(record, states, now, days)]
         if stopped and not dry:
             if archive is not None:
                 await archive([record.id for record in stopped])
