@@ -135,7 +135,7 @@ def test_an_approval_is_asked_for_by_its_condition(amount: int, needed: bool) ->
     report = audited(LOGIN, BALANCE, pay(amount))
     assert not report.findings
     told = [one.explanation for one in report.not_judged]
-    assert told == (["an approval of `pay` (it needs 1 by manager)"] if needed else [])
+    assert told == (["an approval of `pay` (it needs 1 from manager)"] if needed else [])
 
 
 def test_a_models_own_judgement_is_not_judged() -> None:
@@ -163,7 +163,7 @@ def test_a_goal_that_no_call_reached_is_not_called_refused(words: str) -> None:
     assert (report.findings, report.refusals) == ((), ())
     assert report.clean is None
     assert report.score_card.outcome == "abandoned"
-    assert "whether it was refused" in render_text(report)
+    assert "whether and why it was refused" in render_text(report)
     # Who says what the user asked for learns that nothing stood against it.
     known = audited(LOGIN, BALANCE, words, told={"user": "ann", "amount": 120})
     assert [one.code for one in known.findings] == ["refusal-without-cause"]

@@ -418,7 +418,7 @@ def read_expression(
             problem.help,
         )
     for name in sorted(free_names(text) - known):
-        message = f"the {what} reads `{name}`, which is not known there"
+        message = f"the {what} reads `{name}`, which isn't available there"
         report.error(
             "unknown-verdict-name" if what == "verdict" else "unknown-name",
             message,

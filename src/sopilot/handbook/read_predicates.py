@@ -251,10 +251,14 @@ def _asks(
         if name and not is_identifier(name):
             fields.bad_identifier(report, item, name, "a value to ask for")
         elif name in parameters:
-            message = f"`{name}` is a parameter of {parameters[name]}, so nobody is asked for it"
+            message = (
+                f"`{name}` is a parameter of {parameters[name]}, so sopilot doesn't ask for it"
+            )
             report.error("asked-parameter", message, item)
         elif name in VERDICT_NAMES:
-            message = f"`{name}` is what a verdict calls the evidence, so nobody is asked for it"
+            message = (
+                f"`{name}` is what a verdict calls the evidence, so sopilot doesn't ask for it"
+            )
             report.error("reserved-name", message, item)
         elif name:
             names.append(name)
@@ -273,7 +277,7 @@ def _one_way(report: DiagnosticCollector, key: ScalarNode, result: Fields, what:
         help = "a gate is established by an action; everything else is verified"
         report.error("two-recipes", message, result[ways[1]].key, help)
     elif not ways:
-        message = f"{what} has no recipe: nothing says how to find out whether it holds"
+        message = f"{what} has no recipe: sopilot can't find out whether it is true"
         help = "give `verify` (a call, or `arguments`) or `established_by`"
         report.error("missing-recipe", message, key, help)
 

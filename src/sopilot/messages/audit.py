@@ -579,7 +579,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 的参数不是对象",
     ),
     "audit.effect-unanswered": (
-        "whether `{action}` took effect: no answer is recorded",
+        "no answer shows whether `{action}` took effect",
         "`{action}` 是否生效：没有记录结果",
     ),
     "audit.no-action": (
@@ -617,7 +617,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "问题由智能体自行措辞",
     ),
     "audit.of-predicate": ("`{predicate}`: {why}", "`{predicate}`：{why}"),
-    "audit.needs": ("it needs {n} by {roles}", "需要 {n} 项审批（{roles}）"),
+    "audit.needs": ("it needs {n} from {roles}", "需要 {n} 项审批（{roles}）"),
     "audit.no-approval": (
         "`{action}` ran and no approval is on record: {needed}",
         "`{action}` 已执行，没有审批记录：{needed}",
@@ -628,7 +628,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "宣称已完成 {goals}，但没有执行它的调用",
     ),
     "audit.refused-or-not": (
-        "`{goal}` was not carried out: whether it was refused, and with a cause",
+        "`{goal}` was not carried out; the record doesn't show whether and why it was refused",
         "`{goal}` 未执行：是否被拒绝、有无依据",
     ),
     "audit.nothing-rules-out": (

@@ -33,7 +33,7 @@ RESULTS: Final[Mapping[str, tuple[str, str]]] = {
         "（缓存 {cached}），生成词元 {completion}",
     ),
     "as-expected": ("{ending}, as the task expects", "{ending}，符合任务预期"),
-    "not-expected": ("{ending}, not what the task expects", "{ending}，与任务预期不符"),
+    "not-expected": ("{ending}, but the task expects another ending", "{ending}，与任务预期不符"),
     "audit": ("audit", "审计"),
     "trace": ("trace: sopilot trace export {session}", "轨迹：sopilot trace export {session}"),
     "files": ("files: {path}", "文件：{path}"),

@@ -187,7 +187,7 @@ class _Verifier:
                 help = "`needed` is at least 0 and `expires_seconds` at least 1"
                 self.report("bad-guard", message, help, "guarded")
             if guarded.needed > 0 and not guarded.roles:
-                message = f"the guard of `{guarded.action}` names nobody who could approve"
+                message = f"the guard of `{guarded.action}` names no role that could approve"
                 self.report("bad-guard", message, "list the roles that may approve", "guarded")
 
     def check_goal(self) -> None:

@@ -108,7 +108,7 @@ class _Gaps:
                 yield self._at_requirement(
                     "unconfirmed",
                     name,
-                    f"`{action.name}` cannot be undone, and `{name}` asks nobody before it",
+                    f"`{action.name}` is irreversible, and `{name}` asks for no consent before it",
                     "write `confirm:` and what the user is told, or `confirm: false`",
                 )
 
@@ -195,7 +195,7 @@ class _Gaps:
                         action.name,
                         item.name,
                         f"`{word}` in the schema of `{item.name}` is shown to the model, and "
-                        f"`{action.name}` is carried out whether it holds or not",
+                        f"`{action.name}` is carried out even if a value violates it",
                         "require it: a predicate with `verify: arguments` and a `verdict`",
                     )
 
@@ -275,7 +275,7 @@ class _Gaps:
                 severity=Severity.NOTE,
             )
         for item in unprovable(program):
-            reason = f"nobody but a model can judge `{item.predicate}`"
+            reason = f"only a model can judge `{item.predicate}`"
             cure = "give it a `verdict`, or write `judged_by: model` if a model's word is enough"
             if item.verifier:
                 reason = (
