@@ -1,13 +1,14 @@
 """Run the long campaigns and keep their results, each with its commit and command.
 
-    python benchmarks/evidence.py            # campaigns whose sources have changed since
-    python benchmarks/evidence.py --stale    # list those, and mark them in the documents
+    python benchmarks/evidence.py              # campaigns whose sources have changed since
+    python benchmarks/evidence.py --documents  # only list those, and bring the documents up to date
     python benchmarks/evidence.py tamper crashes/duels
 
 Results are small JSON files under evidence/; the parts of a campaign share a file. The figures that
-documents quote are replaced. A campaign that fails is recorded with `passed: false` and the
-sentence from ``EXPLAINED``, and this command exits 1. A larger run is never replaced by a smaller
-run. Ctrl-C ends the running campaign; figures that it wrote are kept.
+documents quote are replaced, and citations of results with other sources are marked as stale. A
+campaign that fails is recorded with `passed: false` and the sentence from ``EXPLAINED``, and this
+command exits 1. A larger run is never replaced by a smaller run. Ctrl-C ends the running campaign;
+figures that it wrote are kept.
 """
 
 from __future__ import annotations
@@ -207,6 +208,7 @@ def run(name: str) -> bool:
         if made.exists():
             figures = json.loads(made.read_text("utf-8"))
             rest = {key: value for key, value in figures.items() if key not in (*head, "passed")}
+            head["campaign_seconds"] = round(time.monotonic() - started)
             keep(name, {**head, "passed": code == 0, **rest})
     print(f"== {name}: exit {code}, {time.monotonic() - started:.0f} s", flush=True)
     return code == 0
@@ -244,7 +246,10 @@ def marked(text: str, stale_names: Collection[str]) -> str:
     return re.sub(rf"(`evidence/([\w-]+)\.json`)({re.escape(STALE)})?", mark, text)
 
 
-def mark_documents(sources: Sources) -> None:
+def update_documents() -> None:
+    """Write the figures on record into the documents, and mark what is stale."""
+    write_figures(figures_of)
+    sources = Sources()
     names = {each.partition("/")[0] for each in CAMPAIGNS}
     old = {name for name in names if stale(name, sources)}
     for document in documents():
@@ -254,25 +259,30 @@ def mark_documents(sources: Sources) -> None:
             print(f"marked: {document.relative_to(ROOT)}")
 
 
+def list_stale() -> list[str]:
+    sources = Sources()
+    names = [name for name in CAMPAIGNS if stale(name, sources)]
+    print(f"{len(names)} of {len(CAMPAIGNS)} campaigns are stale:")
+    for name in names:
+        figures = figures_of(name)
+        seconds = figures.get("campaign_seconds") or figures.get("seconds")
+        took = f"took {seconds:,.0f} s" if seconds else "duration not recorded"
+        print(f"  python benchmarks/evidence.py {name:<24}{took}")
+    return names
+
+
 def main() -> None:
     arguments = sys.argv[1:]
-    only_list = arguments == ["--stale"]
-    if only_list or not arguments:
-        sources = Sources()
-        wanted = [name for name in CAMPAIGNS if stale(name, sources)]
-        print(f"{len(wanted)} of {len(CAMPAIGNS)} campaigns are stale: {', '.join(wanted)}")
+    if arguments in ([], ["--documents"]):
+        wanted = list_stale()
     else:
         wanted = [n for n in CAMPAIGNS if n in arguments or n.partition("/")[0] in arguments]
         known = {word for name in CAMPAIGNS for word in (name, name.partition("/")[0])}
         if unknown := [word for word in arguments if word not in known]:
             print(f"unknown campaign {unknown[0]}; known: {', '.join(CAMPAIGNS)}", file=sys.stderr)
             sys.exit(2)
-    if only_list:
-        mark_documents(sources)
-        return
-    failed = [name for name in wanted if not run(name)]
-    write_figures(figures_of)
-    mark_documents(Sources())
+    failed = [] if arguments == ["--documents"] else [name for name in wanted if not run(name)]
+    update_documents()
     if failed:
         print(f"failed: {', '.join(failed)}", file=sys.stderr)
         sys.exit(1)

@@ -25,7 +25,7 @@ def ceilings() -> dict[tuple[str, str], int]:
 @pytest.mark.parametrize("quote", list(quotes(figures_of)), ids=lambda quote: quote.document)
 def test_a_document_has_the_figures_of_the_evidence(quote: Quote | Table) -> None:
     text = (ROOT / quote.document).read_text("utf-8")
-    assert quote.written(text) == text
+    assert quote.written(text) == text, "run `python benchmarks/evidence.py --documents`"
 
 
 def test_a_figure_that_differs_is_written_anew() -> None:

@@ -106,7 +106,7 @@ def test_the_page_and_the_evidence_are_of_one_run() -> None:
     names = ("where", "what", "paper", "ours", "status")
     claimed = [[" ".join(str(each[name]).split()) for name in names] for each in kept]
     shown = [[*row[:4], row[-1]] for row in rows()]
-    # `evidence.py --stale` marks citations after the page was written.
+    # `evidence.py` marks citations after the page was written.
     assert [[cell.replace(STALE, "") for cell in row] for row in shown] == claimed
 
 
