@@ -132,7 +132,7 @@ def slot_at_depth(depth: int) -> int:
     arm = VIEWS["fused"]
     machine = Machine({"main": program})
     started = machine.step(machine.initial(), Start("main", {"username": "anna"}), at=0.0)
-    settled = machine.settle(started.configuration, arm.automation, at=0.0)
+    settled = machine.automate(started.configuration, arm.automation, at=0.0)
     briefing = Briefing(load_example("bank").handbook, {"main": program})
     moment = Moment(briefing, machine, settled.configuration, (), arm.automation)
     here = moment.here

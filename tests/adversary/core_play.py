@@ -235,7 +235,7 @@ class CorePlay:
         self.configuration = outcome.configuration
         self.events += outcome.events
         if outcome.accepted and self.automation is not None:
-            settled = machine.settle(
+            settled = machine.automate(
                 self.configuration, self.automation, at=self.clock, judge=judge
             )
             self.configuration = settled.configuration

@@ -103,7 +103,7 @@ class Explorer:
         outcome = machine.step(configuration, operation, at=1.0)
         if not outcome.accepted:
             return None
-        return machine.settle(outcome.configuration, BY_ITSELF, at=1.0, judge=judge).configuration
+        return machine.automate(outcome.configuration, BY_ITSELF, at=1.0, judge=judge).configuration
 
     def _admitted(self, state: State, action: str, arguments: dict[str, JSON]) -> bool:
         self.tally.attempted += 1

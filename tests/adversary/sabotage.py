@@ -354,7 +354,7 @@ def computed_once() -> AbstractContextManager[Any]:
     def proven(self: Prover, function: str, values: Mapping[str, JSON]) -> Any:
         found = real(self, function, values)
         computes = self.program.functions[function].function.computes
-        return found._replace(holds=True, grade=leaf.Grade.PROVEN) if computes else found
+        return found._replace(holds=True, grade=leaf.ProofLevel.PROVEN) if computes else found
 
     return patch.object(Prover, "leaf", proven)
 
@@ -519,7 +519,7 @@ def _judged_for_anybody() -> AbstractContextManager[Any]:
         name = layout.function.name
         for (function, _), given in self.process.verdicts.items():
             if function == name and given.holds:
-                return self._verdict(layout, True, leaf.Grade.ATTESTED, ready[0])
+                return self._verdict(layout, True, leaf.ProofLevel.ATTESTED, ready[0])
         return real(self, layout, values, ready)
 
     return _replaced((Prover, "_attested", attested))

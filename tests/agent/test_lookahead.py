@@ -119,7 +119,7 @@ def moment_of(program: Program, *, started: bool) -> Moment:
     configuration = machine.initial()
     if started:
         begun = machine.step(configuration, Start("main", {"day": "Monday"}), at=0.0)
-        configuration = machine.settle(
+        configuration = machine.automate(
             begun.configuration, FUSED.automation, at=0.0, judge=judge
         ).configuration
     briefing = Briefing(briefing_of("bank").handbook, {"main": program})

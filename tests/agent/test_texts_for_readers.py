@@ -80,7 +80,8 @@ def slot(view: str, *operations: object, language: str = "en") -> str:
     configuration = machine.initial()
     for operation in operations:
         configuration = machine.step(configuration, operation, at=0.0).configuration  # type: ignore[arg-type]
-        configuration = machine.settle(configuration, VIEWS[view].automation, at=0.0).configuration
+        automation = VIEWS[view].automation
+        configuration = machine.automate(configuration, automation, at=0.0).configuration
     briefing = Briefing(STAY, {"extend": PROGRAM}, language)
     tool = Toolbox(VIEWS[view], briefing, ()).step
     moment = Moment(

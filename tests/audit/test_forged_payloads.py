@@ -64,7 +64,7 @@ def somewhere(world: World, rng: random.Random) -> Execution:
     run = Execution(world, rng)
     run.begin(rng.choice(GOALS))
     for _ in range(rng.randrange(8)):
-        run.settle()
+        run.automate()
         here = run.position()
         if here is None:
             break

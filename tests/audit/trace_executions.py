@@ -124,8 +124,8 @@ class Execution:
         self.configuration = outcome.configuration
         return outcome.accepted
 
-    def settle(self) -> None:
-        outcome = self.world.machine.settle(
+    def automate(self) -> None:
+        outcome = self.world.machine.automate(
             self.configuration, self.automation, at=self.clock, judge=self.judge, grade=self.grade
         )
         self.events.extend(outcome.events)
@@ -228,7 +228,7 @@ class Execution:
         for _ in range(400):
             if self.stopped:
                 break
-            self.settle()
+            self.automate()
             here = self.position()
             if here is None:
                 break

@@ -120,7 +120,7 @@ class ValueRun(Execution):
             given["amount"] = AMOUNT
         self.do(Start(GOAL, given))
         for _ in range(200):
-            self.settle()
+            self.automate()
             here = self.position()
             if here is None or self.stopped:
                 break

@@ -27,43 +27,43 @@ def enough(expression: str, variables: Mapping[str, JSON]) -> bool | None:
 
 def test_nothing_is_automatic_by_default() -> None:
     run = decided()
-    assert run.settle(Automation()).events == ()
+    assert run.automate(Automation()).events == ()
     assert run.place == "transfer@decide"
 
 
 def test_everything_that_needs_no_judgement() -> None:
     run = Run(PROGRAMS)
     run.ok(Start("transfer", ARGUMENTS))
-    run.settle(EVERYTHING, enough)
+    run.automate(EVERYTHING, enough)
     assert run.place == "transfer/logged_in@ask"
     login = run.tool("login", username="bob", password="x")
-    run.settle(EVERYTHING, enough)
+    run.automate(EVERYTHING, enough)
     assert run.place == "transfer/any_of_funds/funds_cover@read"
     gate = next(event for event in run.events if event.kind == "return")
     assert gate.payload["bound"]["evidence"] == [login]
     assert gate.payload["ground"] == "`login` succeeded"
     balance = run.tool("read_balance", {"balance": 120}, username="bob")
-    outcome = run.settle(EVERYTHING, enough)
+    outcome = run.automate(EVERYTHING, enough)
     assert run.place == "transfer/any_of_funds/overdraft@limit"
     assert all(event.actor == "machine" and event.payload["ground"] for event in outcome.events)
     borrowed = outcome.events[-1]
     assert (borrowed.kind, borrowed.payload["result"]) == ("reuse", balance)
     limit = run.tool("read_limit", 10, username="bob")
-    assert run.settle(EVERYTHING, enough).events == ()
+    assert run.automate(EVERYTHING, enough).events == ()
     judged = run.ok(Return(False)).events[0]
     assert judged.payload["bound"]["evidence"] == [balance, limit]
     assert judged.payload["bound"]["earlier"] == [balance]
-    run.settle(EVERYTHING, enough)
+    run.automate(EVERYTHING, enough)
     assert run.place == "transfer@act"
     run.tool("transfer", **ARGUMENTS)
-    run.settle(EVERYTHING, enough)
+    run.automate(EVERYTHING, enough)
     assert run.configuration.processes["p1"].status is Status.COMPLETED
     assert replay(PROGRAMS, run.events) == run.configuration
 
 
 def test_the_machine_refuses_where_the_program_does() -> None:
     run = decided(funds=False)
-    run.settle(Automation(take_branches=True, fail=True))
+    run.automate(Automation(take_branches=True, fail=True))
     assert run.configuration.processes["p1"].status is Status.FAILED
     assert run.events[-1].payload["reason"] == "Refuse."
 
@@ -80,14 +80,14 @@ def test_a_judge_that_cannot_say_leaves_the_verdict_to_the_executor() -> None:
         run.ok(Call())
         run.ok(Call())
         run.tool("read_balance", {}, username="bob")
-        assert run.settle(Automation(machine_verdicts=True), judge).events == ()
+        assert run.automate(Automation(machine_verdicts=True), judge).events == ()
         assert run.place.endswith("funds_cover@done")
 
 
 def test_calls_with_open_values_are_left_to_the_executor() -> None:
     run = Run(PROGRAMS)
     run.ok(Start("transfer", {"amount": 3}))
-    assert run.settle(Automation(enter_calls=True)).events == ()
+    assert run.automate(Automation(enter_calls=True)).events == ()
 
 
 def test_the_handbook_language_s_own_judge() -> None:
@@ -96,11 +96,11 @@ def test_the_handbook_language_s_own_judge() -> None:
         run.ok(Call())
         run.ok(Call())
         run.tool("read_balance", {"balance": balance}, username="bob")
-        event = run.settle(Automation(machine_verdicts=True), cel).events[0]
+        event = run.automate(Automation(machine_verdicts=True), cel).events[0]
         assert event.payload["bound"]["holds"] is holds
         assert event.payload["ground"] == "verdict: result.balance >= amount"
     run = logged_in()
     run.ok(Call())
     run.ok(Call())
     run.tool("read_balance", {"saldo": 3}, username="bob")
-    assert run.settle(Automation(machine_verdicts=True), cel).events == ()
+    assert run.automate(Automation(machine_verdicts=True), cel).events == ()

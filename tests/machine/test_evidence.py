@@ -188,7 +188,7 @@ def test_what_was_done_in_this_session(
     here = run.machine.position(run.configuration)
     assert here is not None
     assert was_done(here) is done
-    run.settle(Automation(machine_verdicts=True))
+    run.automate(Automation(machine_verdicts=True))
     assert run.place == {True: "go@yes", False: "go@no", None: "go/cancelled@judge"}[done]
 
 

@@ -110,7 +110,7 @@ def _walk(data: st.DataObject, program: Program, length: int) -> Run:
         if isinstance(operation, DomainCall) and outcome.accepted:
             run.do(DomainResult(operation.call_id, data.draw(st.booleans()), {"n": 1}))
         if data.draw(st.integers(0, 4)) == 0:
-            run.settle(Automation(*(data.draw(st.booleans()) for _ in range(7))), _judge)
+            run.automate(Automation(*(data.draw(st.booleans()) for _ in range(7))), _judge)
         history.append((len(run.events), run.configuration))
         for process in run.configuration.processes.values():
             assert len(process.frames) <= LIMITS.depth
@@ -155,7 +155,7 @@ def test_a_trace_cut_inside_a_step_settles_to_the_step(
         outcome = run.do(_pick(data, run))
         for cut in range(start + 1, len(run.events)):
             resumed = replay(run.machine, run.events[:cut])
-            settled = run.machine.settle(resumed, Automation(), at=outcome.events[0].at)
+            settled = run.machine.automate(resumed, Automation(), at=outcome.events[0].at)
             assert settled.configuration == run.configuration
             assert list(settled.events) == run.events[cut:]
 

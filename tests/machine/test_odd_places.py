@@ -101,7 +101,7 @@ def test_a_verdict_on_values_alone_stands_unless_the_user_is_asked(asks: bool) -
     run.ok(Start("go", {"n": 1}))
     run.ok(Call())
     run.ok(Return(True))
-    run.settle(Automation(reuse_verdicts=True))
+    run.automate(Automation(reuse_verdicts=True))
     assert run.place == ("go@b" if asks else "go@done")
     if not asks:
         assert run.events[-1].payload["ground"] == "judged for the same values already (#2)"

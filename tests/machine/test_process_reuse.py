@@ -75,7 +75,7 @@ class Reusing(Run):
 
     def do(self, operation: Operation) -> Outcome:
         outcome = super().do(operation)
-        self.settle(self.automation)
+        self.automate(self.automation)
         return outcome
 
     def audited(self) -> list[str]:

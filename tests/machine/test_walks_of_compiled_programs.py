@@ -64,7 +64,7 @@ def execute(truths: dict[Key, bool], automation: Automation) -> Run:
     run = Run({"pay": PROGRAM})
     run.ok(Start("pay", ARGUMENTS))
     for _ in range(400):
-        run.settle(automation)
+        run.automate(automation)
         here = run.machine.position(run.configuration)
         if here is None:
             return run

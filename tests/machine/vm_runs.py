@@ -66,9 +66,9 @@ class Run:
         outcome = self.ok(DomainResult(call_id, ok, value))
         return outcome.events[0].seq
 
-    def settle(self, automation: Automation, judge: Judge | None = None) -> Outcome:
+    def automate(self, automation: Automation, judge: Judge | None = None) -> Outcome:
         return self._take(
-            self.machine.settle(
+            self.machine.automate(
                 self.configuration, automation, at=float(len(self.events)), judge=judge
             )
         )

@@ -8,7 +8,7 @@ import pytest
 from vm_runs import logged_in
 
 from sopilot.machine.proof.leaves import (
-    Grade,
+    ProofLevel,
     grade_of_return,
     may_concern,
     names_the_same,
@@ -77,15 +77,15 @@ def holds_it(value: bool | None) -> Judge:
 @pytest.mark.parametrize(
     ("operation", "judged", "grade"),
     [
-        (Return(True), True, Grade.PROVEN),
-        (Return(True), False, Grade.CLAIMED),
-        (Return(True), None, Grade.CLAIMED),
-        (Return(False), False, Grade.PROVEN),
+        (Return(True), True, ProofLevel.PROVEN),
+        (Return(True), False, ProofLevel.CLAIMED),
+        (Return(True), None, ProofLevel.CLAIMED),
+        (Return(False), False, ProofLevel.PROVEN),
         (Return(undecided=True), True, None),
     ],
 )
 def test_the_grade_of_a_verdict_that_a_machine_can_tell(
-    operation: Return, judged: bool | None, grade: Grade | None
+    operation: Return, judged: bool | None, grade: ProofLevel | None
 ) -> None:
     run = logged_in()
     run.ok(Call())
@@ -104,14 +104,14 @@ def test_the_grade_of_a_verdict_that_a_machine_can_tell(
 @pytest.mark.parametrize(
     ("calls", "cited", "grade"),
     [
-        (("read_balance", "read_limit"), slice(None), Grade.ATTESTED),
-        (("read_balance", "read_limit"), slice(1), Grade.CLAIMED),
-        (("read_balance",), slice(None), Grade.CLAIMED),
-        ((), slice(None), Grade.CLAIMED),
+        (("read_balance", "read_limit"), slice(None), ProofLevel.ATTESTED),
+        (("read_balance", "read_limit"), slice(1), ProofLevel.CLAIMED),
+        (("read_balance",), slice(None), ProofLevel.CLAIMED),
+        ((), slice(None), ProofLevel.CLAIMED),
     ],
 )
 def test_the_grade_of_a_verdict_by_a_model(
-    calls: tuple[str, ...], cited: slice, grade: Grade
+    calls: tuple[str, ...], cited: slice, grade: ProofLevel
 ) -> None:
     run = logged_in()
     run.ok(Call())

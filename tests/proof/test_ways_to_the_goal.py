@@ -10,7 +10,7 @@ from vm_runs import ARGUMENTS, Run
 
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.requirements import Path
-from sopilot.machine.proof.leaves import Grade, Prover
+from sopilot.machine.proof.leaves import ProofLevel, Prover
 from sopilot.machine.proof.licence import license_call
 from sopilot.program.model import (
     Act,
@@ -283,7 +283,7 @@ def test_what_a_model_has_judged(given: Return | None, missing: str) -> None:
     here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
     found = license_call(run.machine.programs, here, {}, lambda *_: None)
     assert found.missing == missing
-    assert missing or found.grade is Grade.ATTESTED
+    assert missing or found.grade is ProofLevel.ATTESTED
 
 
 @pytest.mark.parametrize("answered", [False, True])

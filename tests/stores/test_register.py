@@ -138,7 +138,7 @@ async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
     await session.resolve_outcome(row.call_id, ok=True, by="Ann")
     [row] = await rows_of(store, action="transfer", outcome="carried out")
     assert row.decisions[-1]["by"] == "Ann"
-    assert row.decisions[-1]["decision"] == "settle"
+    assert row.decisions[-1]["decision"] == "resolve"
     await agree(store)
 
 

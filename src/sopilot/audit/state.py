@@ -507,7 +507,7 @@ class AuditState:
 
     @property
     def waits_for_people(self) -> bool:
-        """A call asks for an approval, or its outcome is unknown until somebody settles it."""
+        """A call asks for an approval, or its outcome is unknown until a person resolves it."""
         return bool(self.unknown) or any(
             not any(
                 item.payload.get("decision") in CLOSING for item in self.decisions.get(held, ())

@@ -197,7 +197,7 @@ class CallLedger:
     answered: dict[str, int] = field(default_factory=dict)
     """Call id → seq of its ``domain_result``."""
     unknown: dict[str, int] = field(default_factory=dict)
-    """Call id → seq of the note that its outcome is unknown, until somebody settles it."""
+    """Call id → seq of the note that its outcome is unknown, until a person resolves it."""
     held: dict[str, HeldCall] = field(default_factory=dict)
     requesters: set[str] = field(default_factory=set)
     """The people who asked for the session: its opener, and those who took it up."""

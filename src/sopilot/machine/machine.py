@@ -192,7 +192,7 @@ class Machine:
 
     # --- what the machine does by itself ------------------------------------------
 
-    def settle(
+    def automate(
         self,
         configuration: Configuration,
         automation: Automation,

@@ -28,7 +28,7 @@ def replay(
     before the first, where the events go on from somewhere.
 
     Every event is made again and compared: ``TraceError`` names the first that
-    these programs would not have made. A trace may end anywhere; ``settle``
+    these programs would not have made. A trace may end anywhere; `X
     does what the machine still owed.
     """
     machine = programs if isinstance(programs, Machine) else Machine(programs)

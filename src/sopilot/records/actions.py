@@ -329,10 +329,10 @@ def _answered(known: ActionEntry, event: Event) -> ActionEntry:
     decisions, value = known.decisions, payload.get("value")
     if event.actor == Actor.OPERATOR and isinstance(value, Mapping) and "settled_by" in value:
         reason = "it happened" if payload.get("ok") is True else "it did not happen"
-        settled = {"decision": "settle", "by": str(value["settled_by"]), "role": ""}
+        resolved = {"decision": "resolve", "by": str(value["settled_by"]), "role": ""}
         if value.get("principal"):
-            settled["principal"] = value["principal"]
-        decisions = (*decisions, {**settled, "at": event.at, "reason": reason})
+            resolved["principal"] = value["principal"]
+        decisions = (*decisions, {**resolved, "at": event.at, "reason": reason})
     return replace(known, outcome=outcome, decisions=decisions)
 
 

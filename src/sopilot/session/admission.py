@@ -11,7 +11,7 @@ from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.evidence import changes, may_unprove
 from sopilot.machine.proof.guard import Hold, hold_reason, license_here
-from sopilot.machine.proof.leaves import Grade
+from sopilot.machine.proof.leaves import ProofLevel
 from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import WantedCall
 from sopilot.messages.catalogue import message_json, sentence
@@ -96,7 +96,7 @@ async def admit(
         record = licence.as_json()
         if licence.missing:
             # A call that people let through without the proof is a claim.
-            record = {"grade": str(Grade.CLAIMED), "missing": licence.missing, **licence.uses}
+            record = {"grade": str(ProofLevel.CLAIMED), "missing": licence.missing, **licence.uses}
         call = DomainCall(held.call_id, action, dict(held.arguments), record, amended)
         return await _behind_fence(session, call, call_id)
     doubt = sentence("blocked", action=action, missing=licence.missing) if licence.missing else ""

@@ -80,12 +80,12 @@ async def resolve_when_free(
 ) -> tuple[str, ...]:
     """Says how a call ended, once whoever made it is gone; what is unknown still."""
 
-    async def settle() -> tuple[str, ...]:
+    async def recorded() -> tuple[str, ...]:
         async with await attach_session(store, session_id) as session:
             await session.resolve_outcome(call_id, ok=ok, value=value, by=by, who=who)
             return session.unknown_outcomes
 
-    return await when_free(settle, patience_seconds=patience_seconds)
+    return await when_free(recorded, patience_seconds=patience_seconds)
 
 
 def _held(held: Mapping[str, HeldCall], call_id: str) -> HeldCall:

@@ -191,7 +191,7 @@ def waiting_lines(waiting: Waiting) -> Iterator[str]:
 
 def unknown_lines(unknown: Sequence[LeftOpen]) -> Iterator[str]:
     for call in unknown:
-        yield f"{call.call_id}  outcome unknown: settle it with `sopilot approvals resolve`"
+        yield f"{call.call_id}  outcome unknown: resolve it with `sopilot approvals resolve`"
 
 
 def held_lines(held: HeldCall) -> Iterator[str]:

@@ -350,7 +350,7 @@ class Session(Leased):
     async def take_up(self) -> None:
         """After an interruption: what the machine owed, and which outcomes nobody knows."""
         async with self.writing():
-            await self.settle()
+            await self.automate()
             await calls.note_unknown_outcomes(self)
         await self.take_decisions()
 
@@ -402,7 +402,10 @@ class Session(Leased):
         self._lock.release()
 
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
-        """Inside ``writing``: one machine step and what it settles, durable when it returns."""
+        """Take a step and the automatic steps after it; durable when it returns.
+
+        Call it inside ``writing``.
+        """
         if self.programs.reads_clock and type(operation) in _LOOKS_AT_CLOCK:
             await self.look_at_clock()
         at = self.clock.now()
@@ -410,11 +413,11 @@ class Session(Leased):
             self.configuration, operation, at=at, actor=actor, grade=self._grader
         )
         if self._automated:
-            settled = self._settled(outcome.configuration, at)
+            automatic = self._automatic(outcome.configuration, at)
             outcome = replace(
                 outcome,
-                configuration=settled.configuration,
-                events=(*outcome.events, *settled.events),
+                configuration=automatic.configuration,
+                events=(*outcome.events, *automatic.events),
             )
         await self.commit(outcome.configuration, outcome.events)
         return outcome
@@ -434,15 +437,15 @@ class Session(Leased):
             outcome = self.machine.step(self.configuration, Note(CLOCK, {"now": now}), at=at)
             await self.commit(outcome.configuration, outcome.events)
 
-    async def settle(self) -> None:
-        """Inside ``writing``: what the machine owed when the run was interrupted."""
-        settled = self._settled(self.configuration, self.clock.now())
-        if settled.events:
-            await self.commit(settled.configuration, settled.events)
+    async def automate(self) -> None:
+        """Take the automatic steps that an interruption left out. Call it inside ``writing``."""
+        automatic = self._automatic(self.configuration, self.clock.now())
+        if automatic.events:
+            await self.commit(automatic.configuration, automatic.events)
 
-    def _settled(self, configuration: Configuration, at: float) -> Outcome:
+    def _automatic(self, configuration: Configuration, at: float) -> Outcome:
         automation, judge, grade = self.settings.automation, self.judge, self._grader
-        return self.machine.settle(configuration, automation, at=at, judge=judge, grade=grade)
+        return self.machine.automate(configuration, automation, at=at, judge=judge, grade=grade)
 
     def _grade(self, here: Position, operation: Return, evidence: Sequence[int]) -> str | None:
         return grade_of_return(self.machine.programs, here, operation, evidence, self.judge)

@@ -79,11 +79,11 @@ def point_after(moment: Moment, configuration: Configuration, operation: Operati
         led = outcome.configuration if outcome.accepted else None
     if led is None:
         return None
-    settled = moment.machine.settle(
+    ahead = moment.machine.automate(
         led, moment.automation, at=_AT, judge=moment.judge
     ).configuration
-    here = moment.machine.position(settled)
-    return Point(settled, here) if here is not None else None
+    here = moment.machine.position(ahead)
+    return Point(ahead, here) if here is not None else None
 
 
 def open_values(names: Iterable[str]) -> dict[str, JSON]:
@@ -100,7 +100,7 @@ def first_arguments(
     led = machine.suppose(configuration, Start(goal, open_values(names)), at=_AT)
     if led is None:
         return {}
-    here = machine.position(machine.settle(led, automation, at=_AT).configuration)
+    here = machine.position(machine.automate(led, automation, at=_AT).configuration)
     step = here.layout.steps[here.layout.past_asking(here.frame.cursor)] if here else None
     if here is None or not isinstance(step, Act):
         return {}

@@ -115,13 +115,15 @@ def _is_number(value: JSON) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-class Grade(StrEnum):
+class ProofLevel(StrEnum):
+    """How well a verdict is proven."""
+
     PROVEN = "proven"
-    """P1–P7 by the machine, or a gate by its action's success."""
+    """sopilot evaluated it under P1–P7, or its gate's action succeeded."""
     STATED = "stated"
-    """The same, of what the user said when asked: that it was said, not that it is so."""
+    """The user said so when asked: proof that it was said, not that it is true."""
     ATTESTED = "attested"
-    """Judged by the executor, on evidence that meets P1–P5 and P7."""
+    """A model judged it, on evidence that meets P1–P5 and P7."""
     CLAIMED = "claimed"
     """Anything else."""
 
@@ -133,7 +135,7 @@ class LeafVerdict(NamedTuple):
     function: str
     predicate: str
     holds: bool | None
-    grade: Grade
+    grade: ProofLevel
     evidence: tuple[int, ...]
     why: str
     calls: tuple[WantedCall, ...] = ()
@@ -220,7 +222,7 @@ class Prover:
                 continue
             if leaf_verdict is not None and leaf_verdict.holds is not holds:
                 return self._undecided(layout, "two ways to verify it contradict each other")
-            grade = Grade.STATED if layout.function.question else Grade.PROVEN
+            grade = ProofLevel.STATED if layout.function.question else ProofLevel.PROVEN
             leaf_verdict = leaf_verdict or self._verdict(layout, holds, grade, item)
         return leaf_verdict or self._undecided(layout, doubt)
 
@@ -360,7 +362,7 @@ class Prover:
             return self._undecided(layout, sentence("not-judged"))
         for item in ready:
             if all(self._was_judged(call, value.evidence) for call in item.calls):
-                return self._verdict(layout, value.holds, Grade.ATTESTED, item)
+                return self._verdict(layout, value.holds, ProofLevel.ATTESTED, item)
         return self._undecided(layout, "it was judged on other answers than the newest")
 
     def _was_judged(self, call: WantedCall, evidence: Collection[int]) -> bool:
@@ -473,7 +475,7 @@ class Prover:
         evidence = tuple(sorted({item.latest.succeeded for item in opened.values()}))
         whole = _Whole(answers, answers[layout.recipes[0][-1].answer], evidence, ())
         if layout.function.verdict is None:
-            return self._verdict(layout, True, Grade.PROVEN, whole)
+            return self._verdict(layout, True, ProofLevel.PROVEN, whole)
         for act in layout.recipes[0]:
             latest, overlapping = opened[act.answer]
             if not latest.ok:
@@ -483,7 +485,7 @@ class Prover:
         holds = self._judged(layout, layout.function.verdict, values, whole)
         if isinstance(holds, str):
             return self._undecided(layout, holds)
-        return self._verdict(layout, holds, Grade.PROVEN, whole)
+        return self._verdict(layout, holds, ProofLevel.PROVEN, whole)
 
     def _opened_by(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
@@ -511,7 +513,7 @@ class Prover:
             if shut is not None and not never and shut.success_call < since:
                 return self._undecided(layout, _elsewhere(act.action))
             evidence = (shut.succeeded,) if shut is not None and not never else ()
-            return self._verdict(layout, False, Grade.PROVEN, _Whole({}, None, evidence, ()))
+            return self._verdict(layout, False, ProofLevel.PROVEN, _Whole({}, None, evidence, ()))
         return self._undecided(layout, sentence("order-unknown", action=act.action))
 
     def _other_customers(
@@ -613,7 +615,7 @@ class Prover:
     # --- verdicts --------------------------------------------------------------------
 
     def _verdict(
-        self, layout: FunctionLayout, holds: bool | None, grade: Grade, whole: _Whole
+        self, layout: FunctionLayout, holds: bool | None, grade: ProofLevel, whole: _Whole
     ) -> LeafVerdict:
         function = layout.function
         why = "" if holds is not None else sentence("judged-undecided")
@@ -630,7 +632,7 @@ class Prover:
 
     def _undecided(self, layout: FunctionLayout, why: str) -> LeafVerdict:
         function = layout.function
-        return LeafVerdict(function.name, function.judges, None, Grade.CLAIMED, (), why)
+        return LeafVerdict(function.name, function.judges, None, ProofLevel.CLAIMED, (), why)
 
 
 def gate_call(layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> WantedCall | None:
@@ -655,7 +657,7 @@ def _spelled(call: WantedCall) -> str:
 
 def grade_of_return(
     programs: Programs, here: Position, operation: Return, evidence: Sequence[int], judge: Judge
-) -> Grade | None:
+) -> ProofLevel | None:
     """The grade of a verdict that is returned on ``evidence``; ``None`` where none is judged."""
     function = here.layout.function
     if not here.layout.soft or operation.holds is None:
@@ -667,6 +669,6 @@ def grade_of_return(
         values = {name: supplied[name] for name in function.parameters if name in supplied}
     if function.kind is Kind.RULE and function.verdict is None:
         covered = prover.covers(here.layout, values, frozenset(evidence))
-        return Grade.ATTESTED if covered else Grade.CLAIMED
+        return ProofLevel.ATTESTED if covered else ProofLevel.CLAIMED
     leaf = prover.leaf(function.name, values)
-    return leaf.grade if leaf.holds is operation.holds else Grade.CLAIMED
+    return leaf.grade if leaf.holds is operation.holds else ProofLevel.CLAIMED

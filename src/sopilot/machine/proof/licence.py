@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from sopilot.machine.layout import FunctionLayout, Position, Programs
-from sopilot.machine.proof.leaves import Grade, LeafVerdict, Prover
+from sopilot.machine.proof.leaves import LeafVerdict, ProofLevel, Prover
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import listed, sentence
@@ -32,7 +32,7 @@ from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_va
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same, shown
 from sopilot.values.schema import violation
 
-_WEAKEST = (Grade.ATTESTED, Grade.STATED)
+_WEAKEST = (ProofLevel.ATTESTED, ProofLevel.STATED)
 """A licence is as good as the weakest leaf."""
 
 Slots = dict[str, bool | None]
@@ -48,9 +48,9 @@ class Licence:
     """P14: each thing that is missing, as data. An approval without the proof covers these."""
 
     @property
-    def grade(self) -> Grade:
+    def grade(self) -> ProofLevel:
         grades = {leaf.grade for leaf in self.leaves if leaf.holds is not None}
-        return next((item for item in _WEAKEST if item in grades), Grade.PROVEN)
+        return next((item for item in _WEAKEST if item in grades), ProofLevel.PROVEN)
 
     @property
     def calls(self) -> tuple[WantedCall, ...]:
@@ -177,11 +177,12 @@ class _Proof:
 
     def _leaf(self, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
         verdict = self.prover.leaf(callee.name, passed)
-        machine = verdict.grade in (Grade.PROVEN, Grade.STATED)
-        trusted = machine or (verdict.grade is Grade.ATTESTED and callee.function.judged_by_model)
+        machine = verdict.grade in (ProofLevel.PROVEN, ProofLevel.STATED)
+        attested = verdict.grade is ProofLevel.ATTESTED
+        trusted = machine or (attested and callee.function.judged_by_model)
         if not trusted and verdict.holds is not None:
             why = sentence("model-only")
-            verdict = verdict._replace(holds=None, why=why, grade=Grade.CLAIMED)
+            verdict = verdict._replace(holds=None, why=why, grade=ProofLevel.CLAIMED)
         self.leaves[callee.name, key_of(passed)] = verdict
         self.checked.append((callee.name, passed))
         return verdict
