@@ -188,6 +188,12 @@ class Upstream:
             goals: dict[str, list[dict[str, Any]]] = json.loads(text)
             for goal, tasks in goals.items():
                 for task in tasks:
+                    if missing := [key for key in SHOWN if key not in task]:
+                        raise Refused(
+                            f"`data/{domain}_tasks.json` has tasks without `{missing[0]}`: "
+                            "this checkout is older than the data that sopilot reads; "
+                            "check out e786bed"
+                        )
                     task["user_goal"] = goal
             self.loaded[domain] = goals
         return self.loaded[domain]
