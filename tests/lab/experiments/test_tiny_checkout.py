@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 from tiny import HOME, bench, run_bench, tiny_upstream
 
-from sopilot.messages.errors import UserMistake
 from sopilot.tasks.starter import starter
 from sopilot_lab.experiments.archive import check_file
 from sopilot_lab.experiments.selection import select_tasks
@@ -19,7 +18,7 @@ from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.experiments.sweep import make_configuration
 from sopilot_lab.experiments.trial import Trial, TrialRunner
 from sopilot_lab.sopbench.checkout import find_checkout
-from sopilot_lab.sopbench.process import ToolList, Upstream
+from sopilot_lab.sopbench.process import ToolList, Upstream, UpstreamRefused
 from sopilot_lab.sopbench.reach import find_reach, survey
 from sopilot_lab.sopbench.source import load_task
 
@@ -255,6 +254,6 @@ def test_a_checkout_with_older_data_is_named_as_the_cause(tmp_path: Path) -> Non
     file = home / "data/bank_tasks.json"
     file.write_text(file.read_text("utf-8").replace('"constraints"', '"dependency"'), "utf-8")
     upstream = Upstream(find_checkout({"SOPBENCH_HOME": str(home)}))
-    with pytest.raises(UserMistake, match="without `constraints`: this checkout is older"):
+    with pytest.raises(UpstreamRefused, match="without `constraints`: this checkout is older"):
         select_tasks("all", upstream)
     upstream.close()
