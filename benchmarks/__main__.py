@@ -49,14 +49,14 @@ class Part:
 
 
 PARTS = (
-    Part("compile", "compile_speed.py", "--small"),
+    Part("compile", "compile_speed.py", "--small", checkout=True),
     Part("machine", "steps.py here", "--rounds 10"),
     Part("store", "steps.py langgraph", "--rounds 1", "langgraph.checkpoint.sqlite"),
     Part("concurrency", "steps.py concurrent", "--sessions 50 --latency 0.1"),
     Part("tokens", "token_cost.py --no-ablation", "--limit 40", checkout=True),
     Part("growth", "prompt_growth.py", "--turns 10 20"),
-    Part("gateway", "mcp_gateway.py", "--calls 10 --as-set", "mcp"),
-    Part("sopbench", "sweep.py --only reference-pg-official", "--limit 7 --runner plain",
+    Part("gateway", "mcp_gateway.py", "--calls 10", "mcp"),
+    Part("sopbench", "sweep.py reference --only reference-pg-official", "--limit 7 --runner plain",
          checkout=True),
 )  # fmt: skip
 

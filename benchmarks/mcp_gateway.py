@@ -1,12 +1,11 @@
 """The gateway's cost per call: through it, against calling the upstream directly.
 
-    python benchmarks/mcp_gateway.py [--calls N] [--as-set] [--json FILE]
+    python benchmarks/mcp_gateway.py [--calls N] [--json FILE]
 
 Both over stdio and over HTTP, the upstream in a process of its own, the gateway in another,
 with a durable store. Rounds alternate, so that a busy machine is busy for both. A gateway that
 did nothing but ask on would have a ratio of 2, and one that looks at the tools before every
-call, of 3; `…_looking_once` is measured with `--recheck-tools 3600`, unless `--as-set` asks for
-the gateway as it is set alone.
+call, of 3.
 
 Exit 1 where a call was not answered with its own arguments (`wrong_answers`), or where the median
 of all calls is more than 6 ms longer over stdio, or 10 ms over HTTP: on a quiet machine.
@@ -67,12 +66,12 @@ async def compared(direct: Client, through: Client, calls: int) -> dict[str, flo
     }
 
 
-async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
+async def over_stdio(home: Path, calls: int) -> dict[str, float]:
     program, *arguments = ECHO
     upstream = StdioServerParameters(command=program, args=arguments)
     arguments = [
         *SOPILOT[1:], "gateway", "--view", "pg", "--handbook", "bank",
-        "--upstream", f"echo={shlex.join(ECHO)}", "--pass-through", "echo", *options,
+        "--upstream", f"echo={shlex.join(ECHO)}", "--pass-through", "echo",
     ]  # fmt: skip
     environment = {"SOPILOT_HOME": str(home)}
     gateway = StdioServerParameters(command=SOPILOT[0], args=arguments, env=environment)
@@ -80,12 +79,12 @@ async def over_stdio(home: Path, calls: int, *options: str) -> dict[str, float]:
         return await compared(direct, through, calls)
 
 
-async def over_http(home: Path, calls: int, *options: str) -> dict[str, float]:
+async def over_http(home: Path, calls: int) -> dict[str, float]:
     there, own = free_port(), free_port()
     address = f"http://127.0.0.1:{there}/mcp"
     command = [
         *SOPILOT, "gateway", "--view", "pg", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
-        "--upstream", f"echo={address}", "--pass-through", "echo", *options,
+        "--upstream", f"echo={address}", "--pass-through", "echo",
     ]  # fmt: skip
     with serving([*ECHO, "--http", str(there)], there), serving(command, own, home):
         # The same protocol era on both sides: the one with connections.
@@ -94,25 +93,20 @@ async def over_http(home: Path, calls: int, *options: str) -> dict[str, float]:
             return await compared(direct, through, calls)
 
 
-async def both(calls: int, as_set: bool) -> dict[str, object]:
-    ways = {"": (), "_looking_once": ("--recheck-tools", "3600")}
-    if as_set:
-        del ways["_looking_once"]
+async def both(calls: int) -> dict[str, object]:
     figures: dict[str, object] = {"calls": calls, "at_most_added_ms": MOST_ADDED_MS}
     passed = True
     with tempfile.TemporaryDirectory() as folder:
         for name, transport in (("stdio", over_stdio), ("http", over_http)):
-            for suffix, options in ways.items():
-                measured = await transport(Path(folder) / f"{name}{suffix}", calls, *options)
-                figures[f"{name}{suffix}"] = measured
-                passed &= not measured["wrong_answers"]
-                passed &= bool(suffix) or measured["added_ms"] <= MOST_ADDED_MS[name]
+            figures[name] = measured = await transport(Path(folder) / name, calls)
+            passed &= not measured["wrong_answers"]
+            passed &= measured["added_ms"] <= MOST_ADDED_MS[name]
     return {"passed": passed, **figures}
 
 
-def measure(calls: int, as_set: bool) -> dict[str, object]:
-    return asyncio.run(both(calls, as_set))
+def measure(calls: int) -> dict[str, object]:
+    return asyncio.run(both(calls))
 
 
 if __name__ == "__main__":
-    main(__doc__, measure, calls=2000, as_set=False)
+    main(__doc__, measure, calls=2000)

@@ -1,47 +1,38 @@
-"""Large stores and many sessions: a regulator's question, audits, the register's cost, throughput.
+"""Large stores and many sessions: a regulator's question, audits, throughput.
 
     python benchmarks/scale.py records [--sessions 100000] [--stores sqlite postgres] [--json FILE]
     python benchmarks/scale.py audit [--sessions 100000] [--folder FOLDER] [--json FILE]
-    python benchmarks/scale.py cost [--rounds 60] [--json FILE]
     python benchmarks/scale.py throughput [--small] [--json FILE]
 
 `records` fills stores with whole traces of recorded walks, seals them and times three commands
 from start to end: `records actions` for the transfers above 1,000 of a quarter, `records verify
 --without-events`, `records prove`. The best of `--rounds` runs counts. With `--folder` the stores
-stay and are filled once. `audit` times `audit --all` on such a store by two processes, and a
-twentieth of it by one process, two, and Ray workers where `ray` is installed.
+stay and are filled once. `audit` times `audit --all` on such a store by two processes.
 
-`cost` compares the same walk with register and log and without, in turns: processor time in
-memory, wall time in a SQLite file; the ratio is the median of the pairs'. `throughput` measures
-durable events per second of one session and of 200 at once, requests of 200 clients to `sopilot
-serve --http --stateless` over PostgreSQL with their cost by process, and audits of one process.
-It fails where something is lost or the group is less than five times as quick.
+`throughput` measures durable events per second of one session and of 200 at once, requests of 200
+clients to `sopilot serve --http --stateless` over PostgreSQL with their cost by process, and audits
+of one process. It fails where something is lost or the group is less than five times as quick.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import hashlib
-import importlib.util
 import json
 import os
-import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import psycopg
 
 from campaign import parts
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, walk
 from mcp_load import under_load
-from mcp_processes import ECHO, SOPILOT, free_port, serving
+from mcp_processes import SOPILOT, free_port, serving
 from postgres_here import postgres_here
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
@@ -51,8 +42,7 @@ from sopilot.records.log import write_seals
 from sopilot.records.sealing import seal_store
 from sopilot.records.store import Batch, NewSession, Store
 from sopilot.session.opening import open_session
-from sopilot.stores import sqlite as sqlite_store
-from sopilot.stores.memory import MemoryRecords, MemoryStore
+from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.chain import Head, genesis, seal_all
@@ -190,136 +180,27 @@ def records(sessions: int, stores: list[str], rounds: int, folder: Path | None) 
 # --- audits of a large store ----------------------------------------------------------
 
 MOST_MINUTES = 10.0
-NOTHING, A_TWENTIETH = ("--from", "2027-06-01"), ("--from", "2026-12-13T18:00:00")
-"""Of sessions spread over 2026."""
-
-
-def audited(spec: str, *arguments: str) -> tuple[float, dict[str, Any]]:
-    seconds, report = timed(1, spec, "audit", "--all", "--json", *arguments)
-    return seconds, report["batch"]
-
-
-def one_and_two(spec: str, *where: str) -> dict[str, Any]:
-    """Seconds for a twentieth, without those for none, which are the start's."""
-    taken = {}
-    for workers in ("1", "2"):
-        beginning = audited(spec, "--workers", workers, *where, *NOTHING)[0]
-        seconds, report = audited(spec, "--workers", workers, *where, *A_TWENTIETH)
-        taken[workers] = seconds - beginning
-    return {
-        "sessions": report["sessions"],
-        "seconds_of_one": round(taken["1"], 2),
-        "seconds_of_two": round(taken["2"], 2),
-        "ratio": round(taken["1"] / taken["2"], 2),
-    }
 
 
 def audit(sessions: int, folder: Path | None) -> dict[str, Any]:
-    """Audit every session of a large store by one process and by two."""
+    """Audit every session of a large store by two processes."""
     with ExitStack() as stack:
         base = folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
         there = base / "sqlite"
         there.mkdir(parents=True, exist_ok=True)
         spec = f"sqlite:{there / 's.db'}"
         filled_once(SQLiteStore(there / "s.db", synchronous="NORMAL"), sessions, there)
-        seconds, report = audited(spec, "--workers", "2")
+        seconds, printed = timed(1, spec, "audit", "--all", "--json", "--workers", "2")
+        report = printed["batch"]
         minutes = round(seconds / report["sessions"] * 1e5 / 60, 1)
         figures: dict[str, Any] = {
             "sessions": report["sessions"],
             "clean": report["clean"],
             "seconds": round(seconds, 1),
             "minutes_for_100000": minutes,
-            "processes": one_and_two(spec),
         }
-        if importlib.util.find_spec("ray") is not None:
-            figures["ray"] = one_and_two(spec, "--on", "ray")
     clean = report["clean"] == report["sessions"] == sessions
     return {"passed": clean and minutes <= MOST_MINUTES, **figures}
-
-
-# --- the cost of register and log -----------------------------------------------------
-
-MOST_COST = 1.1
-WARMING = 3
-"""Pairs that load everything and let the write-ahead log reach its size."""
-WALKS = {"memory": 20, "sqlite": 5}
-
-
-def without_log(stack: ExitStack) -> None:
-    stack.enter_context(patch.object(MemoryRecords, "_add_entry", lambda *_: None))
-    stack.enter_context(patch.object(sqlite_store, "_ADD_ENTRY", "SELECT ?, ?, ?"))
-
-
-def without_both(stack: ExitStack) -> None:
-    without_log(stack)
-    stack.enter_context(patch.object(Register, "fold", lambda *_: None))
-
-
-async def one_round(store: Store, clock: Callable[[], float], walks: int) -> float:
-    """Microseconds a step (an append), the first of which makes the session."""
-    session = await open_session(store, COUNTER, tools=CountingTools(), clock=HandClock())
-    before, began = session.head.seq, clock()
-    for _ in range(walks):
-        await walk(session, "transfer")
-    taken = clock() - began
-    await session.release()
-    return taken / (session.head.seq - before) * 1e6
-
-
-async def pairs(
-    make: Callable[[], Store],
-    clock: Callable[[], float],
-    rounds: int,
-    walks: int,
-    leave_out: Callable[[ExitStack], None],
-) -> list[tuple[float, float]]:
-    """Microseconds a step with all of it and without what is left out."""
-    rows = []
-    for number in range(-WARMING, rounds):
-        taken = {}
-        for whole in (True, False) if number % 2 else (False, True):
-            with ExitStack() as stack:
-                if not whole:
-                    leave_out(stack)
-                gc.collect()
-                taken[whole] = await one_round(make(), clock, walks)
-        if number >= 0:
-            rows.append((taken[True], taken[False]))
-    return rows
-
-
-def with_and_without(
-    make: Callable[[], Store], clock: Callable[[], float], rounds: int, walks: int
-) -> dict[str, float]:
-    both = asyncio.run(pairs(make, clock, rounds, walks, without_both))
-    log = asyncio.run(pairs(make, clock, rounds, walks, without_log))
-
-    def ratio(compared: list[tuple[float, float]]) -> float:
-        return round(statistics.median(whole / less for whole, less in compared), 4)
-
-    return {
-        "with": round(statistics.median(whole for whole, _ in both), 2),
-        "without": round(statistics.median(less for _, less in both), 2),
-        "ratio": ratio(both),
-        "ratio of the log alone": ratio(log),
-    }
-
-
-def cost(rounds: int) -> dict[str, Any]:
-    """Compare a step with register and log with a step without."""
-    with tempfile.TemporaryDirectory() as folder:
-        store = SQLiteStore(Path(folder) / "s.db")  # open over all rounds, as in a service
-        stores: dict[str, tuple[Callable[[], Store], Callable[[], float]]] = {
-            "memory": (MemoryStore, time.process_time),
-            "sqlite": (lambda: store, time.perf_counter),
-        }
-        measured = {
-            name: with_and_without(make, clock, rounds, WALKS[name])
-            for name, (make, clock) in stores.items()
-        }
-        asyncio.run(store.close())
-    passed = all(row["ratio"] <= MOST_COST for row in measured.values())
-    return {"passed": passed, **measured, "rounds": rounds, "load": round(os.getloadavg()[0], 1)}
 
 
 # --- throughput -----------------------------------------------------------------------
@@ -370,26 +251,8 @@ async def requests(dsn: str, seconds: float) -> dict[str, Any]:
     assert row is not None
     postgres = int((Path(row[0]) / "postmaster.pid").read_text().split()[0])
     call = {"name": "find_account", "arguments": {"username": "carla"}}
-    return await served(command, port, seconds, call, postgres=postgres)
-
-
-async def library_alone(seconds: float) -> dict[str, Any]:
-    """The MCP library itself with a constant answer, in one process: no session, no store."""
-    port = free_port()
-    command = [*ECHO, "--http", str(port), "--stateless"]
-    call = {"name": "echo", "arguments": {"username": "x"}}
-    return await served(command, port, seconds, call)
-
-
-async def served(
-    command: list[str],
-    port: int,
-    seconds: float,
-    call: dict[str, Any],
-    **beside: int,
-) -> dict[str, Any]:
     with serving(command, port) as server:
-        who = {"server": server.pid, **beside}
+        who = {"server": server.pid, "postgres": postgres}
         return await under_load(port, TOGETHER, seconds, call, who)
 
 
@@ -438,7 +301,6 @@ async def all_throughput(dsn: str, folder: Path, small: bool) -> dict[str, Any]:
     for store in (sqlite, postgres, archive):
         await store.close()
     figures["requests"] = await requests(dsn, seconds)
-    figures["library_alone"] = await library_alone(seconds / 4)
     figures["load_average_after"] = round(os.getloadavg()[0], 1)
     return figures
 
@@ -467,6 +329,5 @@ if __name__ == "__main__":
         __doc__,
         records=(records, {**large, "stores": ["sqlite", "postgres"], "rounds": 3}),
         audit=(audit, large),
-        cost=(cost, {"rounds": 60}),
         throughput=(throughput, {"small": False}),
     )

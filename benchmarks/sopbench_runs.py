@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metered import MeteredModel, Sent
 from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.executor import Reference
-from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import SessionResult
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
-from sopilot.program.model import Program
-from sopilot.protocols import Model, SystemClock
+from sopilot.protocols import SystemClock
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.scenario_verdict import calls_made
 from sopilot.trace.chain import SealedEvent
@@ -36,8 +34,6 @@ class MeteredRun:
     events: Sequence[SealedEvent]
     findings: Sequence[str]
     calls: Sequence[tuple[str, bool]]
-    graded: Sequence[tuple[str, str]] = ()
-    """The findings with their severities."""
 
     @property
     def prompt_tokens(self) -> int:
@@ -72,23 +68,13 @@ class Bench:
         tasks = task_references(f"sopbench:{domain}", upstream=self.upstream)
         return tasks if limit is None else tasks[:: max(1, len(tasks) // limit)][:limit]
 
-    async def run(
-        self,
-        reference: TaskReference,
-        arm: View,
-        misbehaviour: Misbehaviour | None = None,
-        executor: Callable[[Reference, Mapping[str, Program]], Model] | None = None,
-    ) -> MeteredRun:
-        """``executor`` makes another model of the reference executor."""
+    async def run(self, reference: TaskReference, arm: View) -> MeteredRun:
         task = load_task(reference, upstream=self.upstream)
         program = self._shelf.program(task).program
         simulator, tools = open_simulation(task, self._tools, self.upstream)
         try:
             reader = UpstreamJudge(task, program, simulator, self.upstream)
-            played: Model = Reference(reader, misbehaviour)
-            if executor is not None:
-                played = executor(Reference(reader, misbehaviour), {task.goal: program})
-            model = MeteredModel(played)
+            model = MeteredModel(Reference(reader))
             briefing = Briefing(task.handbook, {task.goal: program})
             session = await open_run(
                 MemoryStore(),
@@ -112,13 +98,10 @@ class Bench:
         finally:
             simulator.close()
         findings: Sequence[str] = ()
-        graded: Sequence[tuple[str, str]] = ()
         if arm.machine:
             programs = session.programs.programs
             audited = audit_trace(programs, session.events, session_id=session.id)
             findings = [f"{each.code} {each.predicate}" for each in audited.findings]
-            severities = [str(each.severity) for each in audited.findings]
-            graded = list(zip(severities, findings, strict=True))
         calls = calls_made(one.event for one in session.events)
         return MeteredRun(
             str(reference),
@@ -128,5 +111,4 @@ class Bench:
             session.events,
             findings,
             tuple((call.action, call.ok) for call in calls),
-            graded,
         )

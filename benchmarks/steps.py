@@ -1,14 +1,12 @@
-"""The cost of a step: here, against an earlier revision, against LangGraph, and many at once.
+"""The cost of a step: here, against LangGraph, and many at once.
 
     python benchmarks/steps.py here [--rounds 200] [--json FILE]
-    python benchmarks/steps.py before [--revision COMMIT] [--rounds 5] [--json FILE]
     python benchmarks/steps.py langgraph [--rounds 7] [--json FILE]
     python benchmarks/steps.py concurrent [--sessions 500] [--latency 1.0] [--json FILE]
 
 The walk is 199 operations through a program of 49 checks. `here` prints microseconds per step for
 the machine alone, for sealing and replay, and for a session in memory with and without a guarded
-goal: processor time of the best round, since a shared machine only ever adds. `before` runs `here`
-in a checkout of the revision and in this one, in turns.
+goal: processor time of the best round, since a shared machine only ever adds.
 
 `langgraph` needs the extra `bench-peers`. A step here is one operation of a session: checked,
 sealed into the chain and, where durable, committed before it is acknowledged. A step there is one
@@ -27,14 +25,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 import operator
 import os
 import resource
 import sqlite3
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -77,7 +72,6 @@ from sopilot.trace.events import Complete as CompleteOperation
 from sopilot.trace.events import Return as ReturnOperation
 from sopilot.views.catalogue import VIEWS
 
-ROOT = Path(__file__).resolve().parent.parent
 CHECKS = 49
 
 
@@ -156,7 +150,7 @@ async def session_walk(store: Store, *, guarded: bool = False) -> Taken:
     return taken
 
 
-# --- here, and before -----------------------------------------------------------------
+# --- here -----------------------------------------------------------------
 
 
 def here(rounds: int) -> dict[str, Any]:
@@ -190,44 +184,6 @@ async def _here(rounds: int) -> dict[str, Any]:
             keep("guarded session", await session_walk(MemoryStore(), guarded=True))
     figures = {name: round(taken, 2) for name, taken in best.items()}
     return {"steps": STEPS, "rounds": rounds, "microseconds": figures}
-
-
-MOST_BEFORE = {"machine": 1.15, "session": 1.15, "guarded session": 1.35}
-
-
-def before(revision: str, rounds: int) -> dict[str, Any]:
-    """Compare a step with that of an earlier revision that has this script."""
-    git = ["git", "-C", str(ROOT), "worktree"]
-    with tempfile.TemporaryDirectory() as folder:
-        then = Path(folder) / "then"
-        subprocess.run([*git, "add", "--detach", "-q", str(then), revision], check=True)
-        try:
-            runs = [(_in_checkout(then), _in_checkout(ROOT)) for _ in range(rounds)]
-        finally:
-            subprocess.run([*git, "remove", "--force", str(then)], check=True)
-    steps: dict[str, dict[str, float]] = {}
-    for name, most in MOST_BEFORE.items():
-        was, now = (min(taken[name] for taken in side) for side in zip(*runs, strict=True))
-        steps[name] = {
-            "microseconds_before": was,
-            "microseconds_now": now,
-            "ratio": round(now / was, 3),
-            "at_most": most,
-        }
-    passed = all(each["ratio"] <= each["at_most"] for each in steps.values())
-    return {"passed": passed, "revision": revision, "rounds": rounds, "steps": steps}
-
-
-def _in_checkout(checkout: Path) -> dict[str, float]:
-    paths = os.pathsep.join([str(checkout / "src"), str(checkout / "benchmarks")])
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "steps.json")
-        subprocess.run(
-            [sys.executable, str(checkout / "benchmarks" / "steps.py"), "here", "--json", file],
-            env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.DEVNULL, check=True,
-        )  # fmt: skip
-        recorded: dict[str, float] = json.loads(file.read_text("utf-8"))["microseconds"]
-        return recorded
 
 
 # --- LangGraph ------------------------------------------------------------------------
@@ -501,7 +457,6 @@ if __name__ == "__main__":
     parts(
         __doc__,
         here=(here, {"rounds": 200}),
-        before=(before, {"revision": "HEAD", "rounds": 5}),
         langgraph=(langgraph, {"rounds": 7}),
         concurrent=(concurrent, {"sessions": 500, "latency": 1.0}),
     )

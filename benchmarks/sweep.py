@@ -1,13 +1,15 @@
-"""All 830 SOPBench tasks by the reference executor and by agents without a policy.
+"""All 830 SOPBench tasks: by the reference executor, by agents without a policy, and in words.
 
-    python benchmarks/sweep.py [--folder FOLDER] [--runner inspect|plain] [--only SWEEP]
-                               [--limit N] [--json FILE]
+    python benchmarks/sweep.py reference [--folder FOLDER] [--runner inspect|plain] [--only SWEEP]
+                                         [--limit N] [--json FILE]
+    python benchmarks/sweep.py wording [--domain NAME] [--json FILE]
 
-Runs every sweep in a fresh folder, or continues those in FOLDER. `--only` names one
+`reference` runs every sweep in a fresh folder, or continues those in FOLDER. `--only` names one
 (`reference-pg-official`), `--limit` takes a part of the tasks. Exits 1 unless the reference
 executor passes everything that can be passed, every failure has its proof, and the audit finds
 nothing in its runs. The figures include the sweeps on record that were not run just now, each
-with the commit that it was run at.
+with the commit that it was run at. `wording` compares the official arms with SOPBench's own text;
+it exits 1 unless every text is upstream's byte for byte and every sentence corresponds.
 """
 
 from __future__ import annotations
@@ -18,13 +20,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from campaign import main
+from campaign import parts
 from evidence import commit, figures_of
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
 from sopilot_lab.experiments.sweep import Runner, make_configuration, run_sweep
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.reach import reach_cache, survey
+from sopilot_lab.sopbench.wording import check_official
 
 LEAST = {"official": 814, "full-state": 822}
 ARMS = ("pg-paper", "flat", "full-cursor", "flat-protocol", "pg", "fused")
@@ -104,11 +107,24 @@ def merged(written: dict[str, Any]) -> dict[str, Any]:
     return kept | written | {"met": written["met"] and kept["met"], "sweeps": rows}
 
 
-def measure(folder: Path | None, runner: str, only: str, limit: int | None) -> dict[str, Any]:
+def reference(folder: Path | None, runner: str, only: str, limit: int | None) -> dict[str, Any]:
+    """Run the sweeps."""
     chosen: Runner | None = "plain" if runner == "plain" else "inspect" if runner else None
     with tempfile.TemporaryDirectory(prefix="sopilot-sweeps-") as scratch:
         return merged(run_all(folder or Path(scratch), chosen, only, limit))
 
 
+def wording(domain: str) -> dict[str, Any]:
+    """Compare the official arms with SOPBench's own text."""
+    upstream = shared_upstream()
+    report = check_official(select_tasks(domain, upstream), "official", upstream)
+    commit = upstream.checkout.commit
+    return {"passed": report.holds, **report.as_json(), "upstream_commit": commit}
+
+
 if __name__ == "__main__":
-    main(__doc__, measure, folder=Path, runner="", only="", limit=int)
+    parts(
+        __doc__,
+        reference=(reference, {"folder": Path, "runner": "", "only": "", "limit": int}),
+        wording=(wording, {"domain": "all"}),
+    )

@@ -1,18 +1,14 @@
-"""Sweeps and studies under faults: killed, on a failing endpoint, over a mailbox, in any order.
+"""Sweeps and studies that are killed, over a mailbox too.
 
     python benchmarks/sweep_faults.py kills [--kills 20] [--tasks 200] [--no-ray] [--json FILE]
     python benchmarks/sweep_faults.py study [--kills 5] [--tasks 24] [--studies one-model …]
-    python benchmarks/sweep_faults.py endpoint [--tasks 24] [--rate 0.3] [--arms pg flat]
     python benchmarks/sweep_faults.py mailbox [--tasks 20] [--kills 10]
-    python benchmarks/sweep_faults.py order [--tasks 28]
 
 `kills`: a sweep killed at random moments and continued has the scores of an uninterrupted one,
 byte by byte, and no task was run twice; on Ray one of two workers is killed. `study`: the report
 of a killed study is the undisturbed one's, and its archive verifies on a fresh installation
-without SOPBench. `endpoint`: twelve faults at a rate each; every judged task has the clean score,
-every other task a named reason. `mailbox`: sweeps and the process that answers are both killed;
-no request is asked or answered twice. `order`: 1, 2 and 4 workers and an interruption, folders in
-any order: all archives verify and all tables are equal.
+without SOPBench. `mailbox`: sweeps and the process that answers are both killed; no request is
+asked or answered twice.
 """
 
 from __future__ import annotations
@@ -28,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -36,17 +31,14 @@ from typing import Any
 
 import sopilot
 from campaign import parts
-from faulty_endpoint import FAULTS, Endpoint, completion, scripted_answer, serving
-from sopilot.agent.providers import Retries
+from faulty_endpoint import completion, scripted_answer
 from sopilot.models.wire import read_reply, wire_request
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot_lab.experiments import trial as _trial
-from sopilot_lab.experiments.entrants import Contestant, Party, Patience
+from sopilot_lab.experiments.entrants import Contestant, Party
 from sopilot_lab.experiments.selection import select_tasks
-from sopilot_lab.experiments.summary import summarise
-from sopilot_lab.experiments.sweep import Sweep, make_configuration, run_sweep
-from sopilot_lab.sopbench.process import Upstream, shared_upstream
-from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.experiments.sweep import make_configuration, run_sweep
+from sopilot_lab.sopbench.process import shared_upstream
 
 QUIET = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
@@ -363,88 +355,6 @@ def study_good(row: dict[str, Any], kills: int) -> bool:
     )
 
 
-# --- a failing endpoint ---------------------------------------------------------------
-
-QUICK = Patience(Retries(attempts=5, first_seconds=0.01), redraws=2, most_missing=1.0)
-
-
-def endpoint(tasks: int, rate: float, arms: list[str], faults: list[str]) -> dict[str, Any]:
-    """Sweep against an endpoint that fails in twelve ways, one after the other."""
-    upstream = shared_upstream()
-    chosen = select_tasks("all", upstream, limit=tasks)
-    rows = []
-    with tempfile.TemporaryDirectory() as scratch:
-        for arm in arms:
-            with serving(Endpoint()) as address:
-                clean = endpoint_sweep(Path(scratch, arm, "clean"), address, arm, chosen, upstream)
-            for fault in faults:
-                failing = Endpoint(fault, rate)
-                with serving(failing) as address:
-                    folder = Path(scratch, arm, fault)
-                    faulty = endpoint_sweep(folder, address, arm, chosen, upstream)
-                row = {"arm": arm, "fault": fault, "requests": failing.requests}
-                row |= {"requests_failed": failing.failed, **clean_and_faulty(clean, faulty)}
-                rows.append(row)
-                print(json.dumps(row), file=sys.stderr)
-    counted = ("asked", "judged", "other_scores", "unnamed", "verdicts_of_broken_runs")
-    return {
-        "passed": all(holds(row) and row["requests_failed"] for row in rows),
-        "what": "sweeps against an endpoint that fails, compared with the clean endpoint",
-        "rate": rate,
-        "sweeps": len(rows),
-        **{name: sum(row[name] for row in rows) for name in counted},
-        "rows": rows,
-    }
-
-
-def endpoint_sweep(
-    folder: Path, address: str, arm: str, tasks: tuple[TaskReference, ...], upstream: Upstream, *,
-    user: str = "",
-) -> Sweep:  # fmt: skip
-    played = Contestant(user, "user", served="any") if user else Contestant("default")
-    configuration = make_configuration(
-        upstream, arm=arm, model="scripted", tools="official", user=played.label,
-        budgets={"request_seconds": 1.0},
-    )  # fmt: skip
-    return run_sweep(
-        folder, configuration, tasks,
-        Party(Contestant(address, "scripted", price=(1.0, 2.0)), played, QUICK),
-        runner="plain",
-    )  # fmt: skip
-
-
-def clean_and_faulty(clean: Sweep, faulty: Sweep) -> dict[str, Any]:
-    known, scores = scores_of(clean), scores_of(faulty)
-    summary = summarise(faulty, {})
-    named = {row["task"] for row in summary["missing_tasks"] if row["fault"] and row["reason"]}
-    planned = {str(each) for each in faulty.planned}
-    return {
-        "asked": len(planned),
-        "judged": len(scores),
-        "missing": summary["missing"],
-        "missing_by_reason": summary["missing_by_reason"],
-        "runs_broken": summary["discarded"],
-        "pass": summary["pass"],
-        "clean_pass": sum(row["passed"] for row in known.values()),
-        "bounds": summary["bounds"],
-        "other_scores": sum(row != known[task] for task, row in scores.items()),
-        "unnamed": len(planned - scores.keys() - named),
-        "verdicts_of_broken_runs": sum(
-            record.verdict is not None for record in faulty.folder.discarded()
-        ),
-    }
-
-
-def scores_of(sweep: Sweep) -> dict[str, dict[str, Any]]:
-    folder = sweep.folder
-    return {task: each.score(folder.configuration) for task, each in folder.records().items()}
-
-
-def holds(row: dict[str, Any]) -> bool:
-    within = row["bounds"][0] <= row["clean_pass"] / row["asked"] <= row["bounds"][1]
-    return within and not (row["other_scores"] or row["unnamed"] or row["verdicts_of_broken_runs"])
-
-
 # --- a mailbox ------------------------------------------------------------------------
 
 MAILBOX_ARMS = ("pg", "flat", "fused", "official")
@@ -591,69 +501,13 @@ def answered_once(base: Path, needed: int) -> dict[str, Any]:
     }
 
 
-# --- archives in any order ------------------------------------------------------------
-
-ORDER_ARMS = ("flat", "pg-paper", "fused")
-WAYS = {"1 worker": 1, "2 workers": 2, "4 workers": 4, "interrupted": 2}
-
-
-def order(tasks: int) -> dict[str, Any]:
-    """Run the same tasks with 1, 2 and 4 workers and interrupted; compare archives and tables."""
-    with tempfile.TemporaryDirectory() as scratch:
-        rows = list(archives(Path(scratch), tasks))
-    passed = all(row["verified"] and not row["differ"] for row in rows)
-    return {"passed": passed, "tasks": tasks, "arms": list(ORDER_ARMS), "archives": rows}
-
-
-def archives(base: Path, tasks: int) -> Any:
-    elsewhere = {key: value for key, value in os.environ.items() if key != "SOPBENCH_HOME"}
-    elsewhere["XDG_CACHE_HOME"] = str(base / "no-checkout")
-    expected: dict[str, Any] | None = None
-    for number, (way, workers) in enumerate(WAYS.items()):
-        folders = [base / way / arm for arm in ORDER_ARMS]
-        for folder, arm in zip(folders, ORDER_ARMS, strict=True):
-            model = ("--model", "sloppy", "--arm", arm, "--workers", workers)
-            command = lab_run(folder, tasks, "plain", *model)
-            if way == "interrupted":
-                first = start(command)
-                wait_until(first, lambda folder=folder: bool(records(folder)))
-                kill(first)
-            subprocess.run(command, check=True, **QUIET)
-        order = [*folders[number % 3 :], *folders[: number % 3]][:: -1 if number % 2 else 1]
-        archive = base / f"{number}.zip"
-        subprocess.run(lab("archive", *order, "-o", archive), check=True, **QUIET)
-        checked = subprocess.run(
-            lab("verify", archive, "--json"),
-            env=elsewhere, capture_output=True, text=True, check=False,
-        )  # fmt: skip
-        tables = tables_of(archive)
-        expected = expected or tables
-        differ = [name for name in tables if tables[name] != expected.get(name)]
-        problems = json.loads(checked.stdout)["problems"]
-        yield {"way": way, "verified": not problems, "tables": len(tables), "differ": differ}
-
-
-def tables_of(archive: Path) -> dict[str, Any]:
-    """Without the machine's seconds."""
-    with zipfile.ZipFile(archive) as packed:
-        tables: dict[str, Any] = json.loads(packed.read("analysis/tables.json"))
-    tables.pop("wall-clock", None)
-    for table in tables.values():
-        if "seconds" in table["header"]:
-            place = table["header"].index("seconds")
-            table["rows"] = [[*row[:place], *row[place + 1 :]] for row in table["rows"]]
-    return tables
-
-
 if __name__ == "__main__":
     os.environ.setdefault("PYTHONHASHSEED", "0")
-    runners, arms = ["inspect", "plain"], ["pg", "flat"]
+    runners = ["inspect", "plain"]
     local = {"local_tasks": 3, "local_turns": 3}
     parts(
         __doc__,
         kills=(kills, {"kills": 20, "tasks": 200, "runners": runners, "no_ray": False, "seed": 27}),
         study=(study, {"kills": 5, "tasks": 24, **local, "studies": STUDIES, "seed": 5}),
-        endpoint=(endpoint, {"tasks": 24, "rate": 0.3, "arms": arms, "faults": list(FAULTS)}),
         mailbox=(mailbox, {"tasks": 20, "kills": 10, "seed": 9, "answer": ""}),
-        order=(order, {"tasks": 28}),
     )
