@@ -11,12 +11,12 @@ from typing import Any
 
 import airline_policy as policy
 import pytest
+from airline_agreement import LOCAL_NOW, Agreement, shown
 from airline_small_simulator import RESERVATIONS, small_benchmark, small_simulator
 
 from airline.checkout import checkout_home, find_checkout, load_data, load_tasks, load_tools
 from airline.guarded import Attempt, airline_source, attempt, copied
 from airline.simulator import AirlineTools
-from airline_agreement import LOCAL_NOW, Agreement, shown
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.sources import open_source
 from sopilot.tasks.trust import folder_code
