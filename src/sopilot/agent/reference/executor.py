@@ -1,16 +1,16 @@
 """The reference executor: a conforming model that acts on the data of a request's views.
 
-``MachineExecutor`` does what the frame message asks for, step by step. ``FlatExecutor`` has no
-machine: it runs the whole program again at every request, over the results in the messages, up
-to the first thing that is missing.
+``MachineExecutor`` does what the frame message asks for, step by step. Where a request has whole
+programs and no frame, ``_Books`` keeps the place on a machine of the executor's own.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from sopilot.agent.reference.guarded import GuardedExecutor
@@ -38,24 +38,15 @@ from sopilot.agent.reference.reading import (
     read_facts,
 )
 from sopilot.agent.toolbox import END_SESSION
+from sopilot.machine.automation import Automation
 from sopilot.machine.machine import Machine
 from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration
-from sopilot.messages.errors import SopilotError, UserMistake
+from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.program.model import (
-    Act,
-    Branch,
-    CallArguments,
-    Check,
-    CompleteStep,
-    Function,
-    Kind,
     Local,
-    ReturnStep,
-    Step,
     Unknown,
 )
-from sopilot.program.walk import truth
 from sopilot.protocols import (
     Message,
     ModelReply,
@@ -65,10 +56,9 @@ from sopilot.protocols import (
     inputs_of,
     required_of,
 )
-from sopilot.trace.events import DomainCall, DomainResult, Operation, UserSaid
+from sopilot.trace.events import Complete, DomainCall, DomainResult, Fail, Operation, UserSaid
 from sopilot.values.json import JSON, agree
 from sopilot.views.moves import Ahead, Move, MoveArguments, Shown, frame_move, gathered
-from sopilot.views.sentences import telling
 from sopilot.views.step_tool import STEP_NAMES, TOOL_NAME, parse_step
 
 
@@ -86,306 +76,133 @@ def wanted_goal(facts: Facts, goals: Iterable[str]) -> str | None:
 
 
 DONE: Final = "done as requested"
+_TAKEN: Final = "Done"
+_ALONE: Final = Automation(
+    take_branches=True,
+    group_returns=True,
+    bind_evidence=True,
+    reuse_verdicts=True,
+)
+"""What an executor without a bookkeeping tool need not judge."""
+MOST_OWN_STEPS: Final = 400
+"""Steps that an executor without a bookkeeping tool takes between two messages."""
 
 
-class _Now(SopilotError):
-    """The run can't continue before this reply."""
+class _Books:
+    """Where the programs that are shown stand, by the messages and the steps taken."""
 
-    def __init__(self, reply: ModelReply) -> None:
-        super().__init__()
-        self.reply = reply
+    def __init__(self, shown: Shown, automation: Automation | None = None) -> None:
+        self._shown = shown
+        self._automation = automation
+        self._machine = Machine(shown.programs, hashes=dict.fromkeys(shown.programs, ""))
+        self.configuration: Configuration = self._machine.initial()
+        self._calls: dict[str, ToolCall] = {}
 
+    def move(self) -> Move:
+        """What comes next."""
+        here = self._machine.position(self.configuration)
+        if here is None:
+            entries = {
+                goal: program.functions[program.entry].parameters
+                for goal, program in self._shown.programs.items()
+            }
+            return Move("start", goals=entries)
+        return replace(frame_move(here, self._shown.language), gathered=gathered(here))
 
-@dataclass(slots=True)
-class _Frame:
-    function: Function
-    known: dict[str, JSON]
+    def operate(self, operation: Operation) -> str:
+        """Take a step; return why it doesn't fit, if it doesn't."""
+        outcome = self._machine.step(self.configuration, operation, at=0.0)
+        self.configuration = outcome.configuration
+        if self._automation is not None:
+            self.configuration = self._machine.automate(
+                self.configuration, self._automation, at=0.0
+            ).configuration
+        return "" if outcome.accepted else str(outcome.answer["problem"])
 
-
-class FlatExecutor:
-    def __init__(
-        self,
-        facts: Facts,
-        shown: Shown,
-        judge: PredicateJudge,
-        temptation: Temptation,
-        tools: Mapping[str, ToolSchema],
-    ) -> None:
-        self._facts = facts
-        self._programs = shown.programs
-        self._language = shown.language
-        self._judge = judge
-        self._temptation = temptation
-        self._tools = tools
-        self._replies = Replies(facts)
-        self._opened: set[str] = set()
-        self._telling: list[str] = []
-        self._goal_seq: int | None = None
-
-    def reply(self) -> ModelReply:
-        goal = wanted_goal(self._facts, self._programs)
-        if goal is None:
-            return self._replies.ask([GOAL])
-        self._program = self._programs[goal]
-        process = self._program.functions[self._program.entry]
-        try:
-            executed, why = self._process(process, goal)
-        except _Now as now:
-            return now.reply
-        late = sum(item.seq > (self._goal_seq or 0) for item in self._facts.seen)
-        if executed and self._tempted("over_verify", str(late)):
-            extra = self._extra_call()
-            if extra is not None:
-                return extra
-        if any(item.ok and item.action == self._goal(process).action for item in self._facts.seen):
-            # What a check looks at may be another since the goal was reached.
-            executed, why = True, DONE
-        if not executed and self._telling:
-            # The user reads the reason, too.
-            join = why = " ".join(dict.fromkeys(self._telling))
-        else:
-            join = "It is done." if executed else f"I cannot do this: {why}."
-        outcome = {"outcome": "executed" if executed else "refused", "reason": why}
-        return self._replies.tool(END_SESSION, outcome, join)
-
-    def _process(self, process: Function, goal: str) -> tuple[bool, str]:
-        known = {name: self._facts.values.get(name) for name in process.parameters}
-        frame = _Frame(process, {name: v for name, v in known.items() if v is not None})
-        slots: dict[str, bool] = {}
-        why = ""
-        step: Step | None = process.steps[0]
-        while step is not None:
-            if isinstance(step, Check):
-                if self._tempted("refuse_wrongly", step.label):
-                    return False, "something"
-                if self._tempted("act_early", step.label):
-                    self._act_early(process)
-                slots[step.slot] = self._check(frame, step)
-                if slots[step.slot] != step.wanted:
-                    why = f"a requirement is not met: {step.function}"
-            elif isinstance(step, Act):
-                if step.action not in self._tools:
-                    return False, not_offered(step.action)
-                seen = self._made(step.action, self._ask_for(frame, step.arguments))
-                if not seen.ok:
-                    reason = f"{seen.action} failed (#{seen.seq})"
-                    return False, str(seen.value).rstrip(".") if seen.seq < 0 else reason
-                self._goal_seq = seen.seq
-            elif isinstance(step, CompleteStep):
-                return True, DONE
-            elif not isinstance(step, Branch):
-                return False, why
-            step = _after(process, step, slots)
-        return False, why
-
-    def _check(self, frame: _Frame, step: Check) -> bool:
-        if self._tempted("skip_check", step.label + frame.function.name):
-            return step.wanted
-        called = self._program.functions[step.function]
-        resolved = self._ask_for(frame, step.arguments)
-        holds = self._run(_Frame(called, dict(resolved.values)))
-        if holds != step.wanted:
-            self._telling += telling([called.name], self._program, self._language)
-        return holds
-
-    def _run(self, frame: _Frame) -> bool:
-        function = frame.function
-        if function.kind is Kind.GROUP:
-            slots: dict[str, bool] = {}
-            step: Step | None = function.steps[0]
-            while step is not None and not isinstance(step, ReturnStep):
-                if isinstance(step, Check):
-                    slots[step.slot] = self._check(frame, step)
-                step = _after(function, step, slots)
-            return step is None or step.holds is None or truth(step.holds, slots) is True
-        identity = f"{function.name}{sorted(frame.known.items(), key=str)}"
-        if function.kind is Kind.GATE and identity in self._opened:
-            return True
-        if self._tempted("return_without_evidence", identity):
-            return True
-        holds = self._verify(frame)
-        if holds and function.kind is Kind.GATE:
-            self._opened.add(identity)
-        return holds
-
-    def _verify(self, frame: _Frame) -> bool:
-        own = tuple(step for step in frame.function.steps if isinstance(step, Act))
-        evidence: list[Seen] = []
-        for recipe in (own, *frame.function.fallbacks):
-            made = self._recipe(frame, recipe)
-            evidence.extend(made)
-            if len(made) >= len(recipe) and all(item.ok for item in made):
-                evidence = made
-                break
-        try:
-            return self._judge(frame.function.name, frame.known, evidence)
-        except CannotJudge as error:
-            why = f"{frame.function.name} cannot be verified ({error})"
-            text = f"I cannot do this: {why}."
-            end = {"outcome": "refused", "reason": why}
-            raise _Now(self._replies.tool(END_SESSION, end, text)) from None
-
-    def _recipe(self, frame: _Frame, recipe: Sequence[Act]) -> list[Seen]:
-        made: list[Seen] = []
-        if linked((recipe,)):
-            return self._linked(frame, recipe)
-        for act in recipe:
-            if act.action not in self._tools:
-                return made
-            resolved = self._ask_for(frame, act.arguments)
-            if resolved.missing:
-                return made
-            seen = self._made(act.action, resolved)
-            if seen in self._facts.not_made:
-                return made
-            made.append(seen)
-            if not seen.ok:
-                return made
-        return made
-
-    def _linked(self, frame: _Frame, recipe: Sequence[Act]) -> list[Seen]:
-        """A recipe whose calls look into earlier answers."""
-        result = gather(recipe, known_or(frame.known, self._facts.value), self._facts.seen)
-        call = result.missing
-        if call is None or call.act.action not in self._tools:
-            return result.evidence
-        missing = [name for name in call.open if not self._facts.is_unavailable(name)]
-        if missing:
-            raise _Now(self._replies.ask(missing))
-        if not call.open:
-            self._made(call.act.action, Resolved(dict(call.arguments)))
-        return result.evidence
-
-    # --- what is missing ------------------------------------------------------------
-
-    def _made(self, action: str, resolved: Resolved) -> Seen:
-        """The result of this call; it is made if it was not tried before."""
-        for item in (*reversed(self._facts.seen), *self._facts.not_made):
-            if item.action == action and _equal(item.arguments, resolved.values):
-                return item
-        if self._tempted("ignore_frame", action):
-            self._unrelated(action)
-        raise _Now(self._replies.tool(action, resolved.values))
-
-    def _ask_for(self, frame: _Frame, arguments: CallArguments) -> Resolved:
-        own = frame.function.kind in (Kind.PROCESS, Kind.GROUP)
-        resolved = call_arguments(arguments, frame.known, self._facts, users_own=own)
-        missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
-        if missing:
-            raise _Now(self._replies.ask(missing))
-        return resolved
-
-    # --- misbehaviour ---------------------------------------------------------------
-
-    def _tempted(self, switch: str, where: str = "") -> bool:
-        # The program runs from its beginning at every request: the same place must always
-        # be decided in the same way, or a skipped check would come back.
-        temptation = self._temptation
-        return Temptation(
-            temptation.misbehaviour,
-            f"{self._facts.request}:{where}",
-            temptation.paged,
-            temptation.characters,
-        ).gives_in(switch)
-
-    @staticmethod
-    def _goal(process: Function) -> Act:
-        return next(step for step in process.steps if isinstance(step, Act) and step.goal)
-
-    def _act_early(self, process: Function) -> None:
-        goal = self._goal(process)
-        tried = (*self._facts.seen, *self._facts.not_made)
-        if goal.action not in self._tools or any(item.action == goal.action for item in tried):
-            return
-        values = {name: self._facts.values.get(name) for name in process.parameters}
-        if all(value is not None for value in values.values()):
-            raise _Now(self._replies.tool(goal.action, values))
-
-    def _unrelated(self, action: str) -> None:
-        others = [tool for name, tool in sorted(self._tools.items()) if name != action]
-        self._temptation.random("which").shuffle(others)
-        for tool in others:
-            values = {n: self._facts.values.get(n) for n in required_of(tool)}
-            made = any(_equal(item.arguments, values) for item in self._facts.seen)
-            if tool.name != END_SESSION and None not in values.values() and not made:
-                raise _Now(self._replies.tool(tool.name, values))
-
-    def _extra_call(self) -> ModelReply | None:
-        late = [entry for entry in self._facts.seen if entry.seq > (self._goal_seq or 0)]
-        if len(late) >= 2:
-            return None
-        for item in self._facts.seen:
-            if item.ok and item.seq != self._goal_seq:
-                return self._replies.tool(item.action, item.arguments)
-        return None
-
-
-def _after(function: Function, step: Step, slots: Mapping[str, bool]) -> Step | None:
-    following: str | None = None
-    if isinstance(step, Check):
-        following = step.met if slots[step.slot] == step.wanted else step.unmet
-    elif isinstance(step, Branch):
-        following = step.then if truth(step.when, slots) else step.otherwise
-    elif isinstance(step, Act):
-        following = step.next
-    if following is not None:
-        return next(item for item in function.steps if item.label == following)
-    index = function.steps.index(step) + 1
-    return function.steps[index] if index < len(function.steps) else None
-
-
-def _equal(made: Mapping[str, JSON], wanted: Mapping[str, JSON]) -> bool:
-    return made.keys() == wanted.keys() and all(agree(made[name], wanted[name]) for name in made)
-
-
-_TAKEN = "Done"
+    def take(self, message: Message) -> Message:
+        """Follow a message of the dialog. Return it with the number that its result has here."""
+        if message.role == "user":
+            self.operate(UserSaid(message.content))
+        self._calls.update({call.id: call for call in message.tool_calls})
+        call = self._calls.get(message.tool_call_id or "")
+        if call is None:
+            return message
+        if call.name == TOOL_NAME:
+            step = parse_step(call.arguments) if message.content.startswith(_TAKEN) else ""
+            if not isinstance(step, str):
+                self.operate(step)
+            return message
+        result = RESULT.match(message.content)
+        if result is None:
+            return message
+        if self._automation is None:
+            # Evidence is cited by the numbers that the answers have.
+            self.configuration = self.configuration.numbered(int(result[1]) - 1)
+        self.operate(DomainCall(call.id, call.name, json.loads(call.arguments or "{}")))
+        seq = self.configuration.next_seq if self._automation else int(result[1])
+        self.configuration = self.configuration.numbered(seq)
+        self.operate(DomainResult(call.id, result[2] == "ok", json.loads(result[3])))
+        return replace(message, content=f"#{seq} ({result[2]}): {result[3]}")
 
 
 def next_by_the_books(shown: Shown, messages: Sequence[Message]) -> Move:
     """What comes next, by the programs that are shown and the steps that were taken."""
-    machine = Machine(shown.programs)
-    books = _Books(machine)
-    calls: dict[str, ToolCall] = {}
+    books = _Books(shown)
     for message in messages:
-        if message.role == "user":
-            books.take(UserSaid(message.content))
-        elif message.role == "assistant":
-            calls.update({call.id: call for call in message.tool_calls})
-        elif message.role == "tool" and message.tool_call_id in calls:
-            books.answered(calls[message.tool_call_id], message.content)
-    here = machine.position(books.configuration)
-    if here is None:
-        entries = {
-            goal: program.functions[program.entry].parameters
-            for goal, program in shown.programs.items()
-        }
-        return Move("start", goals=entries)
-    return replace(frame_move(here, shown.language), gathered=gathered(here))
+        books.take(message)
+    return books.move()
 
 
-class _Books:
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
-        self.configuration: Configuration = machine.initial()
+def reply_without_steps(
+    shown: Shown,
+    messages: Sequence[Message],
+    judge: PredicateJudge,
+    temptation: Temptation,
+    tools: Mapping[str, ToolSchema],
+) -> ModelReply:
+    """The reply of a model that has the whole programs and no bookkeeping tool.
 
-    def take(self, operation: Operation) -> None:
-        self.configuration = self._machine.step(self.configuration, operation, at=0.0).configuration
+    It takes the steps on a machine of its own, again from the beginning at every request, and
+    acts as it did before wherever the dialog has its message already.
+    """
+    books, facts = _Books(shown, _ALONE), Facts()
+    waiting = deque(messages)
 
-    def answered(self, call: ToolCall, answer: str) -> None:
-        if call.name == TOOL_NAME:
-            step = parse_step(call.arguments) if answer.startswith(_TAKEN) else ""
-            if not isinstance(step, str):
-                self.take(step)
-            return
-        result = RESULT.match(answer)
-        if result is None:
-            return
-        # Evidence is cited by the numbers that the answers have.
-        seq = int(result[1])
-        self.configuration = self.configuration.numbered(seq - 1)
-        self.take(DomainCall(call.id, call.name, json.loads(call.arguments or "{}")))
-        self.configuration = self.configuration.numbered(seq)
-        self.take(DomainResult(call.id, result[2] == "ok", json.loads(result[3])))
+    def follow() -> None:
+        """What was answered to the reply, up to the next one."""
+        while waiting and waiting[0].role != "assistant":
+            facts.take(books.take(waiting.popleft()))
+
+    follow()
+    for number in range(MOST_OWN_STEPS):
+        here = replace(
+            temptation, situation=f"{facts.request}:{number}", characters=facts.characters
+        )
+        reply = MachineExecutor(facts, books.move(), judge, here, tools).reply()
+        own = [call for call in reply.tool_calls if call.name == TOOL_NAME]
+        for call in own:
+            operation = parse_step(call.arguments)
+            assert not isinstance(operation, str)
+            if isinstance(operation, Complete | Fail):
+                return _ended(operation, reply, facts)
+            problem = books.operate(operation)
+            text = f"Nothing was done: {problem}." if problem else f"{_TAKEN}: {operation.kind}."
+            facts.take(Message("assistant", "", (call,)))
+            facts.take(Message("tool", text, tool_call_id=call.id, name=call.name))
+        if own:
+            continue
+        if not waiting:
+            return reply
+        facts.take(books.take(waiting.popleft()))
+        follow()
+    raise InternalBug("the reference executor goes in a circle")
+
+
+def _ended(operation: Complete | Fail, reply: ModelReply, facts: Facts) -> ModelReply:
+    executed = isinstance(operation, Complete)
+    reason = operation.summary if isinstance(operation, Complete) else operation.reason
+    outcome = {"outcome": "executed" if executed else "refused", "reason": reason}
+    return Replies(facts).tool(END_SESSION, outcome, reply.content)
 
 
 _TRUTHS = {True: "true", False: "false"}
@@ -762,7 +579,7 @@ class Reference:
                 facts, request.messages, self._judge, domain, shown.goals
             ).reply()
         if shown.programs and END_SESSION in tools:
-            return FlatExecutor(facts, shown, self._judge, temptation, domain).reply()
+            return reply_without_steps(shown, request.messages, self._judge, temptation, domain)
         raise UserMistake(
             "the reference executor acts on frames and programs, not on prose; choose another view"
         )

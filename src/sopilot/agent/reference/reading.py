@@ -14,7 +14,7 @@ from sopilot.agent.resume import NEVER_MADE
 from sopilot.handbook.requirements import Path
 from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Literal, Unknown
-from sopilot.protocols import Message, ModelRequest
+from sopilot.protocols import Message, ModelRequest, ToolCall
 from sopilot.trace.events import Call, Complete, Fail, Return, Start
 from sopilot.values.json import JSON
 from sopilot.views.dialog_folding import DONE, SAID, is_note, read_note
@@ -72,6 +72,30 @@ class Facts:
     last_call: int = 0
     """The largest number in a call's id."""
     characters: int = 0
+    _calls: dict[str, ToolCall] = field(default_factory=dict)
+
+    def take(self, message: Message) -> None:
+        """Read one message of the dialog."""
+        self.characters += len(message.content)
+        if message.role == "user":
+            _read_user(self, message.content)
+        elif message.role == "assistant":
+            for line in message.content.splitlines():
+                if line.startswith(ASK):
+                    self.questions.update(_NAMES.findall(line))
+            self._calls.update({call.id: call for call in message.tool_calls})
+            numbers = [_CALL_ID.match(call.id) for call in message.tool_calls]
+            self.last_call = max([self.last_call, *(int(n.group(1)) for n in numbers if n)])
+        elif message.role == "tool":
+            call = self._calls.get(message.tool_call_id or "")
+            name, arguments = (call.name, call.arguments) if call else (message.name or "", "{}")
+            _read_answer(self, name, _object(arguments), message)
+        elif message.role == "system" and is_note(message.content):
+            for who, text in read_note(message.content):
+                if who == SAID.removesuffix(": "):
+                    _read_user(self, text)
+                else:
+                    _read_answer(self, who, {}, Message("tool", text, name=who))
 
     def value(self, name: str) -> JSON:
         """The value of a name, from the user or else from evidence."""
@@ -88,32 +112,12 @@ class Facts:
 
 
 def read_facts(request: ModelRequest) -> Facts:
-    messages = list(request.messages)
-    facts = Facts(characters=sum(len(message.content) for message in messages))
-    if messages and messages[0].role == "system":
-        messages.pop(0)
-    if messages and messages[-1].role == "system":
-        facts.frame_text = messages.pop().content
-    calls: dict[str, tuple[str, str]] = {}
-    for message in messages:
-        if message.role == "user":
-            _read_user(facts, message.content)
-        elif message.role == "assistant":
-            for line in message.content.splitlines():
-                if line.startswith(ASK):
-                    facts.questions.update(_NAMES.findall(line))
-            calls.update({call.id: (call.name, call.arguments) for call in message.tool_calls})
-            numbers = [_CALL_ID.match(call.id) for call in message.tool_calls]
-            facts.last_call = max([facts.last_call, *(int(n.group(1)) for n in numbers if n)])
-        elif message.role == "tool":
-            name, arguments = calls.get(message.tool_call_id or "", (message.name or "", "{}"))
-            _read_answer(facts, name, _object(arguments), message)
-        elif message.role == "system" and is_note(message.content):
-            for who, text in read_note(message.content):
-                if who == SAID.removesuffix(": "):
-                    _read_user(facts, text)
-                else:
-                    _read_answer(facts, who, {}, Message("tool", text, name=who))
+    facts = Facts()
+    for message in request.messages:
+        facts.take(message)
+    last = request.messages[-1] if len(request.messages) > 1 else None
+    if last is not None and last.role == "system":
+        facts.frame_text = last.content
     return facts
 
 
