@@ -12,7 +12,7 @@ from sopilot.agent.budgets import Spending
 from sopilot.agent.dialog import MALFORMED_CALL, MALFORMED_STEP, after_steps, not_done, told_in_one
 from sopilot.agent.refusals import refusals
 from sopilot.agent.result import Ending, Progress, Watch, nobody_watches, shown_call
-from sopilot.agent.toolbox import END_SESSION, Malformed, StepCall, Toolbox
+from sopilot.agent.toolbox import END_SESSION, Toolbox
 from sopilot.machine.affordances import completed
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.state import Status
@@ -105,26 +105,26 @@ class CallHandler:
         if problem is not None:
             return Answered(problem)
         parsed = self._toolbox.parse(call, self._session.configuration, self.completed)
-        self.fitted = not (isinstance(parsed, Malformed) and self._is_step(parsed.tool))
-        if isinstance(parsed, Malformed):
+        self.fitted = not (isinstance(parsed, str) and self._toolbox.is_step(call.name))
+        if isinstance(parsed, str):
             kept_by_tools = await self._kept_by_tools(call, parsed)
             text = await self._malformed(call, parsed, logged=kept_by_tools)
             return Answered(after_steps(taken, text, self._language))
-        if isinstance(parsed, StepCall):
+        if isinstance(parsed, tuple):
             self._insisted = []
             return Answered(await self._steps(call, parsed))
-        if parsed.name == END_SESSION:
-            outcome, reason = (str(parsed.arguments.get(key, "")) for key in ("outcome", "reason"))
+        if call.name == END_SESSION:
+            outcome, reason = (str(parsed.get(key, "")) for key in ("outcome", "reason"))
             await self._session.note(END_SESSION, {"outcome": outcome, "reason": reason})
             self._closing_words(reason)
             raise self._ended_by_model(outcome, reason)
-        if parsed.name == JUDGE_TOOL and self._session.settings.guard:
-            check, holds = parsed.arguments["check"], parsed.arguments["holds"]
+        if call.name == JUDGE_TOOL and self._session.settings.guard:
+            check, holds = parsed["check"], parsed["holds"]
             return Answered(await self._session.judge_check(str(check), holds is True))
-        answer = await self.domain(call.id, parsed.name, parsed.arguments)
+        answer = await self.domain(call.id, call.name, parsed)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         # Others than guarded ones leave the model something to do.
-        guarded = parsed.name in self._session.programs.guarded
+        guarded = call.name in self._session.programs.guarded
         lost = answer.status is CallStatus.UNKNOWN and guarded
         text = answer.wording(self._language)
         if lost or undecided or self._insists(answer):
@@ -137,7 +137,7 @@ class CallHandler:
         before, call = self._toolbox.in_passing(call)
         if before:
             self.fitted = True
-            text = await self._steps(call, StepCall(before), taken)
+            text = await self._steps(call, before, taken)
             if not self.fitted:
                 return call, text
         return call, None
@@ -158,10 +158,12 @@ class CallHandler:
         if text and not self.words:
             self._watch(Progress("assistant", text))
 
-    async def _steps(self, call: ToolCall, step: StepCall, taken: list[str] | None = None) -> str:
+    async def _steps(
+        self, call: ToolCall, moves: Sequence[StepMove], taken: list[str] | None = None
+    ) -> str:
         """The operations of one call, one after the other; behind one that does not fit no
         other is done. ``taken`` collects those in the arguments of a tool call."""
-        waiting = [self._by_name(move) for move in step.moves]
+        waiting = [self._by_name(move) for move in moves]
         text = ""
         while waiting and self.fitted:
             move = self._next_of(waiting)
@@ -169,7 +171,7 @@ class CallHandler:
             stray = self._stray(move)
             if stray:
                 self.fitted = False
-                malformed = await self._malformed(call, Malformed(call.name, stray))
+                malformed = await self._malformed(call, stray)
             else:
                 malformed = await self._operate(self._of_call(move.operation, call))
             if taken is None:
@@ -271,13 +273,9 @@ class CallHandler:
             here, name, arguments, enters=self._session.settings.automation.enter_calls
         )
 
-    def _is_step(self, name: str) -> bool:
-        return self._toolbox.machine and name in self._toolbox.step_names
-
     async def leave_out(self, call: ToolCall) -> Answered:
         """Refuse a call that was meant to follow a step which didn't fit."""
-        problem = sentence("step-before")
-        return Answered(await self._malformed(call, Malformed(call.name, problem)))
+        return Answered(await self._malformed(call, sentence("step-before")))
 
     def _stepped(self, operation: ToolOperation, *, accepted: bool) -> str:
         frame = self._session.configuration.frame
@@ -285,27 +283,27 @@ class CallHandler:
         kind = operation.kind
         return f"{kind} → {place}" if accepted else f"{kind} does not fit at {place}"
 
-    async def _kept_by_tools(self, call: ToolCall, parsed: Malformed) -> bool:
+    async def _kept_by_tools(self, call: ToolCall, problem: str) -> bool:
         tools: object = self._session.tools
-        # Bookkeeping is none of the domain's, also where a view has no use for it.
-        ours = parsed.tool == END_SESSION or parsed.tool in self._toolbox.step_names
+        # Bookkeeping isn't a tool of the domain, also where a view has no use for it.
+        ours = call.name == END_SESSION or call.name in self._toolbox.step_names
         if ours or not isinstance(tools, KeepsUnmadeCalls):
             return False
-        return await tools.unmade(call, parsed.problem)
+        return await tools.unmade(call, problem)
 
-    async def _malformed(self, call: ToolCall, parsed: Malformed, *, logged: bool = False) -> str:
-        name = MALFORMED_STEP if self._is_step(parsed.tool) else MALFORMED_CALL
+    async def _malformed(self, call: ToolCall, problem: str, *, logged: bool = False) -> str:
+        name = MALFORMED_STEP if self._toolbox.is_step(call.name) else MALFORMED_CALL
         details: dict[str, JSON] = {
-            "tool": parsed.tool,
-            "problem": parsed.problem,
-            "message": message_json(parsed.problem),
+            "tool": call.name,
+            "problem": problem,
+            "message": message_json(problem),
             "arguments": call.arguments[:_LONGEST_NOTED],
         }
         if logged:  # whole, so that the tools' log can be rebuilt from the trace
             details |= {KEPT_BY_TOOLS: True, "arguments": call.arguments}
         await self._session.note(name, details)
-        self._watch(Progress("note", f"{parsed.tool}: {parsed.problem}"))
-        return not_done(parsed.problem, self._language)
+        self._watch(Progress("note", f"{call.name}: {problem}"))
+        return not_done(problem, self._language)
 
     # --- domain calls ---------------------------------------------------------------
 

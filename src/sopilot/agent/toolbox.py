@@ -1,14 +1,14 @@
-"""The tools a model is offered, and its calls as something the loop can do.
+"""The tools a model is offered, and the meaning of its calls.
 
-Arguments are checked against what a provider's schema promises: required and unknown names,
-types, enumerations, also inside of objects and lists. The tool itself judges the rest.
+Arguments are checked against the tool's schema as far as sopilot reads it; the tool itself judges
+the rest.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from sopilot.machine.state import Configuration
@@ -19,7 +19,7 @@ from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
 from sopilot.program.model import Act, Program, Unknown
 from sopilot.protocols import ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
-from sopilot.values.schema import TYPES, is_of_type
+from sopilot.values.schema import violation
 from sopilot.views.briefing import Briefing
 from sopilot.views.guard_answers import judge_tool
 from sopilot.views.quoting import shape
@@ -38,7 +38,7 @@ from sopilot.views.view import View
 
 
 def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
-    """What is wrong, or nothing. A schema that is none promises nothing."""
+    """Why the arguments don't fit the tool's schema, for the model; empty if they fit."""
     properties = tool.parameters.get("properties")
     # A tool that lists its arguments takes no others, unless it says so.
     closed = not tool.parameters.get("additionalProperties", not isinstance(properties, Mapping))
@@ -48,16 +48,14 @@ def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
         schema = properties.get(name)
         if schema is None:
             if closed:
-                return sentence(
-                    "no-such-argument",
-                    tool=tool.name,
-                    name=name,
-                    hint=did_you_mean(name, properties),
-                )
-        elif isinstance(schema, Mapping) and not _fits(schema, value):
-            return sentence("argument-type", name=name, tool=tool.name, wanted=_wanted(schema))
-    required = _strings(tool.parameters.get("required"))
-    missing = [name for name in required if name not in arguments]
+                hint = did_you_mean(name, properties)
+                return sentence("no-such-argument", tool=tool.name, name=name, hint=hint)
+        elif isinstance(schema, Mapping):
+            problem = violation(value, schema, f"`{name}`")
+            if problem is not None:
+                takes = f"{name}: {shape(schema)}"
+                return sentence("argument-problem", problem=problem, tool=tool.name, takes=takes)
+    missing = [name for name in required_of(tool) if name not in arguments]
     if missing:
         named = (
             f"`{name}` (`{shape(properties[name])}`)" if name in properties else f"`{name}`"
@@ -65,52 +63,6 @@ def argument_problem(tool: ToolSchema, arguments: Mapping[str, JSON]) -> str:
         )
         return sentence("also-needs", tool=tool.name, names=", ".join(named))
     return ""
-
-
-def _fits(schema: Mapping[str, JSON], value: JSON) -> bool:
-    choices = schema.get("enum")
-    if isinstance(choices, list | tuple) and value not in choices:
-        return False
-    kinds = _kinds(schema)
-    if kinds and not any(is_of_type(value, kind) for kind in kinds):
-        return False
-    return _fits_inside(schema, value)
-
-
-def _fits_inside(schema: Mapping[str, JSON], value: JSON) -> bool:
-    """Of an object or a list that the schema describes, what it holds."""
-    properties, items = schema.get("properties"), schema.get("items")
-    if isinstance(value, dict) and isinstance(properties, Mapping):
-        if any(name not in value for name in _strings(schema.get("required"))):
-            return False
-        inside = [(properties.get(name), item) for name, item in value.items()]
-    elif isinstance(value, list):
-        inside = [(items, item) for item in value]
-    else:
-        return True
-    return all(not isinstance(item, Mapping) or _fits(item, held) for item, held in inside)
-
-
-def _kinds(schema: Mapping[str, JSON]) -> list[str]:
-    """Empty if any kind is unknown, since other values might fit then."""
-    kind = schema.get("type")
-    kinds = kind if isinstance(kind, list | tuple) else [kind]
-    known = [item for item in kinds if isinstance(item, str) and item in TYPES]
-    return known if len(known) == len(kinds) else []
-
-
-def _strings(listed: JSON) -> list[str]:
-    value = listed if isinstance(listed, list | tuple) else ()
-    return [item for item in value if isinstance(item, str)]
-
-
-def _wanted(schema: Mapping[str, JSON]) -> str:
-    choices = schema.get("enum")
-    if isinstance(choices, list | tuple):
-        return sentence("argument-one-of", names=", ".join(f"`{value}`" for value in choices))
-    if schema.get("properties") or schema.get("items"):
-        return f"`{shape(schema)}`"
-    return sentence("argument-type-of", types=" or ".join(_kinds(schema)))
 
 
 END_SESSION: Final = "end_session"
@@ -132,29 +84,6 @@ def end_tool(language: str = "en") -> ToolSchema:
             "additionalProperties": False,
         },
     )
-
-
-@dataclass(frozen=True, slots=True)
-class StepCall:
-    """One call may hold several operations, which are done one after the other."""
-
-    moves: tuple[StepMove, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class DomainToolCall:
-    """Of a tool of the domain, or of the toolbox's own beside the bookkeeping tool."""
-
-    name: str
-    arguments: Mapping[str, JSON]
-
-
-@dataclass(frozen=True, slots=True)
-class Malformed:
-    """``problem`` is written for the model."""
-
-    tool: str
-    problem: str
 
 
 def _filled_in(programs: Iterable[Program]) -> dict[str, set[str]]:
@@ -179,7 +108,6 @@ def _without_required(tool: ToolSchema, names: Collection[str]) -> ToolSchema:
 
 Complete = Callable[[str, dict[str, JSON]], dict[str, JSON]]
 """A tool's name and arguments in, the arguments with what is known of them out."""
-Parsed = StepCall | DomainToolCall | Malformed
 
 
 class Toolbox:
@@ -242,29 +170,31 @@ class Toolbox:
             return (), call
         return moves, replace(call, arguments=json.dumps(arguments, ensure_ascii=False))
 
-    def parse(self, call: ToolCall, configuration: Configuration, complete: Complete) -> Parsed:
-        """``configuration`` knows the values that a frame had to abbreviate, ``complete`` those
-        that the program has for a call and that need not be written again."""
+    def is_step(self, name: str) -> bool:
+        return self.machine and name in self.step_names
+
+    def parse(
+        self, call: ToolCall, configuration: Configuration, complete: Complete
+    ) -> tuple[StepMove, ...] | dict[str, JSON] | str:
+        """The operations of the bookkeeping tool, the arguments of another tool, or what is wrong
+        with the call, for the model. ``configuration`` knows the values that a frame had to
+        abbreviate, ``complete`` those that the program has for a call and that need not be
+        written again."""
         schema = self._by_name.get(call.name)
-        is_step = self.machine and call.name in self.step_names
+        is_step = self.is_step(call.name)
         if schema is None and not is_step:
             hint = did_you_mean(call.name, self._by_name)
-            return Malformed(call.name, sentence("unknown-tool", name=call.name, hint=hint))
+            return sentence("unknown-tool", name=call.name, hint=hint)
         try:
             arguments = json.loads(call.arguments) if call.arguments.strip() else {}
         except (ValueError, RecursionError) as error:
-            return Malformed(call.name, sentence("not-json-because", error=error))
+            return sentence("not-json-because", error=error)
         if not isinstance(arguments, dict):
-            return Malformed(call.name, sentence("not-an-object"))
+            return sentence("not-an-object")
         if schema is None or is_step:
             moves = parse_steps(arguments)
-            if isinstance(moves, str):
-                return Malformed(call.name, moves)
-            lacking = [beyond_paper(move.operation) for move in moves] if self._paper else []
-            problem = next(filter(None, lacking), "")
-            return Malformed(call.name, problem) if problem else StepCall(moves)
+            if isinstance(moves, str) or not self._paper:
+                return moves
+            return next(filter(None, (beyond_paper(move.operation) for move in moves)), moves)
         arguments = complete(call.name, whole_values(configuration, arguments))
-        problem = argument_problem(schema, arguments)
-        if problem:
-            return Malformed(call.name, problem)
-        return DomainToolCall(call.name, arguments)
+        return argument_problem(schema, arguments) or arguments

@@ -160,12 +160,10 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{tool}` has no argument `{name}`; {hint}",
         "`{tool}` 没有参数 `{name}`；{hint}",
     ),
-    "argument-type": (
-        "the argument `{name}` of `{tool}` must be {wanted}",
-        "`{tool}` 的参数 `{name}` 必须是 {wanted}",
+    "argument-problem": (
+        "{problem}; `{tool}` takes `{takes}`",
+        "{problem}；`{tool}` 的参数为 `{takes}`",
     ),
-    "argument-type-of": ("of type {types}", "{types} 类型"),
-    "argument-one-of": ("one of {names}", "以下之一：{names}"),
     "also-needs": ("`{tool}` also needs {names}", "`{tool}` 还需要 {names}"),
     # --- guarded calls that must wait ---
     "not-evaluated": (
