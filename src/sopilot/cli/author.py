@@ -14,7 +14,7 @@ from sopilot.cli.output import Exit, Output, marked, print_json, say, tell
 from sopilot.cli.serve import need_mcp
 from sopilot.cli.watch import Watcher
 from sopilot.files.text import read_text, require_new, write_whole
-from sopilot.handbook.field_tables import published_schema
+from sopilot.handbook.field_tables import handbook_schema
 from sopilot.handbook.formatter import format_handbook
 from sopilot.messages.diagnostic import Diagnostic, Severity
 from sopilot.messages.errors import UserMistake
@@ -103,7 +103,7 @@ def check(paths: tuple[str, ...], schema: bool) -> Output | None:
     can't be read.
     """
     if schema:
-        say(published_schema().rstrip("\n"))
+        print_json(handbook_schema())
         return None
     if not paths:
         raise click.UsageError("name at least one file, folder or bundled example")

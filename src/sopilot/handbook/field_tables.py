@@ -1,8 +1,7 @@
-"""Fields of a handbook's parts: one table for keys, schema, writer, JSON form and plain reading.
+"""Fields of a handbook's parts: one table for keys, schema, writer and plain reading.
 
 A new field is a line here and an attribute of the model. Readers of trees, calls and recipes need
-the names in scope and live elsewhere. ``handbook.schema.json`` beside this file is the output of
-``handbook_schema``; it knows shapes, not meaning.
+the names in scope and live elsewhere. ``handbook_schema`` knows shapes, not meaning.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING
 from dataclasses import fields as fields_of_dataclasses
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from sopilot.handbook import fields
@@ -46,15 +44,8 @@ from sopilot.handbook.model import (
 from sopilot.handbook.nodes import MapNode, Node, ScalarNode
 from sopilot.handbook.requirements import (
     OPERATORS,
-    All,
-    AnyOf,
     CallBinding,
-    Constant,
-    First,
-    InOrder,
     Leaf,
-    Name,
-    Path,
     Tree,
     otherwise_of,
     without_otherwise,
@@ -310,20 +301,15 @@ CALL = Kind(_CALL, lambda call, handbook: write_call(call.action, call.arguments
 TREE = Kind(ref("requirement"), _write_tree)
 RECIPES = Kind(ref("recipe"), _write_recipes)
 GOAL = Kind(_CALL, _written)
-BINDING = Kind(_CALL, _written)
-TOOL_FREE = Kind({"const": ARGUMENTS}, lambda item, _: ARGUMENTS)
 NOT_CONSTANT = r"(?!(true|false|null)$)"
 
 
 class Entry(NamedTuple):
-    """``attribute`` is the model's, where it is called otherwise; without a ``key`` it stands
-    in the JSON form only. ``always``: in the JSON form even at its ``default``, which is the
-    model's."""
+    """``attribute`` is the model's, where it is called otherwise; ``default`` is the model's."""
 
     key: str
     kind: Kind
     attribute: str = ""
-    always: bool = False
     default: Any = MISSING
 
 
@@ -340,12 +326,12 @@ def _table(part: type[Any], *entries: Entry) -> Table:
 
 
 def keys(table: Table) -> tuple[str, ...]:
-    return tuple(entry.key for entry in table if entry.key)
+    return tuple(entry.key for entry in table)
 
 
 def closed(table: Table, required: list[str] | None = None) -> Schema:
     """An object with these keys only, in the order of the language."""
-    return closed_object({entry.key: entry.kind.schema for entry in table if entry.key}, required)
+    return closed_object({entry.key: entry.kind.schema for entry in table}, required)
 
 
 def closed_object(shapes: Mapping[str, Schema], required: list[str] | None = None) -> Schema:
@@ -371,46 +357,9 @@ def written(
             replaced = values[entry.key]
             if replaced is not None:
                 data[entry.key] = replaced
-        elif entry.key and value != entry.default:
+        elif value != entry.default:
             data[entry.key] = entry.kind.write(value, handbook)
     return data
-
-
-def to_json(value: Any) -> Any:
-    """The JSON form of a part of a handbook, without the fields that are at their default."""
-    match value:
-        case Translated():
-            return dict(value.texts)
-        case str() | int() | float() | None:
-            return value
-        case tuple() | list():
-            return [to_json(item) for item in value]
-        case Mapping():
-            return {key: to_json(item) for key, item in value.items()}
-        case Name():
-            return {"name": value.name}
-        case Constant():
-            return {"value": value.value}
-        case Path():
-            return {"answer": str(value)}
-        case ActionCall():
-            each = f"{value.each} as {value.element}" if value.each is not None else ""
-            call = {"arguments": to_json(value.arguments), "name": value.name, "each": each}
-            return {"action": value.action, **{key: item for key, item in call.items() if item}}
-        case Leaf():
-            leaf = {"predicate": value.predicate}
-            if value.arguments:
-                leaf["arguments"] = to_json(value.arguments)
-            return leaf if value.wanted else {**leaf, "wanted": False}
-        case All() | AnyOf() | InOrder() | First():
-            if otherwise := otherwise_of(value):
-                return {"requires": to_json(without_otherwise(value)), "otherwise": otherwise}
-            return {OPERATORS[type(value)]: to_json(value.children)}
-    return {
-        entry.attribute: to_json(item)
-        for entry in TABLES[type(value)]
-        if (item := getattr(value, entry.attribute)) != entry.default or entry.always
-    }
 
 
 Special = Mapping[str, Callable[[], object]]
@@ -435,8 +384,7 @@ def read_plain(
 
 INPUT = _table(
     Input,
-    Entry("", NAME, "name"),
-    Entry("type", TYPE, always=True),
+    Entry("type", TYPE),
     Entry("says", WORDING),
     Entry("required", FLAG),
     Entry("schema", SCHEMA),
@@ -445,7 +393,6 @@ INPUT = _table(
 
 COMPUTED = _table(
     Computed,
-    Entry("", NAME, "name"),
     Entry("value", TEXT),
     Entry("verify", RECIPES, "recipes"),
 )
@@ -484,7 +431,7 @@ COMPUTATIONS = Kind(
 APPROVAL = _table(
     Approval,
     Entry("roles", ROLES),
-    Entry("needed", COUNT, always=True),
+    Entry("needed", COUNT),
     Entry("expires", SECONDS_LONG, "expires_seconds"),
     Entry("when", TEXT),
 )
@@ -515,11 +462,9 @@ CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_ea
 
 PREDICATE = _table(
     Predicate,
-    Entry("", NAMES, "parameters"),
     Entry("says", WORDING),
     Entry("says_not", WORDING),
     Entry("verify", RECIPES, "recipes"),
-    Entry("", TOOL_FREE, "tool_free"),
     Entry("ask", NAMES, "asks"),
     Entry("established_by", CALL),
     Entry("closed_by", CALL),
@@ -539,7 +484,6 @@ PROCEDURE = _table(
     Procedure,
     Entry("says", WORDING),
     Entry("action", GOAL),
-    Entry("", BINDING, "arguments"),
     Entry("inputs", INPUTS),
     Entry("arguments", COMPUTATIONS, "computed"),
     Entry("requires", TREE),
@@ -552,7 +496,7 @@ PROCEDURE = _table(
 def predicate_to_yaml(predicate: Predicate, handbook: Handbook) -> Value:
     values: dict[str, Value | None] = {"says": WORDING.write(predicate.says, handbook)}
     if predicate.tool_free:
-        values["verify"] = TOOL_FREE.write(predicate, handbook)
+        values["verify"] = ARGUMENTS
     elif predicate.question:
         values["verify"] = USER
     return written(predicate, handbook, values)
@@ -625,8 +569,3 @@ def handbook_schema() -> Schema:
             "recipe": {"anyOf": [CALL.schema, closed(CALL_IN_RECIPE, ["call"]), recipes]},
         },
     }
-
-
-def published_schema() -> str:
-    """The file that ships."""
-    return files("sopilot.handbook").joinpath("handbook.schema.json").read_text(encoding="utf-8")
