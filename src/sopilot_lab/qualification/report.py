@@ -267,8 +267,8 @@ def render_page(document: Fields) -> str:
         "qualification.html",
         title=f"{document['model']}: {answer}",
         heading=f"Qualification of {document['model']}",
+        lead=_SENTENCES[answer].format(model=document["model"], view=document["arm"]),
         under=[
-            _SENTENCES[answer].format(model=document["model"], view=document["arm"]),
             f"{document['cases']} of {document['planned']} cases, rule version "
             f"{document['rule_version']}, one-sided level {document['level']}",
         ],
