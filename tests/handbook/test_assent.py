@@ -29,7 +29,8 @@ I'm fine, thanks|That's ok, thank you|yes if it is free|yes once my wife agrees|
 sure thing, tomorrow|no problem|No more.|No changes please|never mind|ok never mind|Why not
 not sure|no wait yes|yes no|don't stop|I don't mind|不错|不拒绝|好了好了|对不对
 yes 👎|ok ❌|sure 🙄|👍👎|~~yes~~|yes_|yes1|ye s
-yes/no|thanks|please|great""".replace("\n", "|")
+yes/no|thanks|please|great
+对吧|是吧|没错吧|没问题吧|可以吧|是的吧|不用吧|不要吧""".replace("\n", "|")
 
 HIDDEN = ["", " ", "ok\u20e0", "y\u0336", "yes\u0338", "ok \u202eon\u202c", "\u2066yes\u2069",
           "yes\u200b", "yes " * 100]  # fmt: skip

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, Field, field_serializer
 
 import sopilot
 from sopilot.stores.memory import MemoryStore
@@ -486,6 +488,8 @@ def test_an_amount_with_more_digits_than_a_float_is_not_rounded_for_the_guard(
         find_order("anna", "o-1")
         with pytest.raises(sopilot.NotCarriedOut, match="number"):
             refund("anna", "o-1", Decimal("200.0000000000000000001"))
+        with pytest.raises(sopilot.NotCarriedOut, match="number"):
+            refund("anna", "o-1", Decimal("1E+99999999"))  # as a whole number it takes hours
         refund("anna", "o-1", Decimal("19.99"))
     assert shop.paid == [("anna", "o-1", Decimal("19.99"))]
 
@@ -516,6 +520,133 @@ def test_a_coroutine_of_a_plain_function_is_not_run_after_its_proof(book: Path, 
         with pytest.raises(sopilot.ToolFailed, match="async def"):
             guarded("anna", "o-1", 120)
     assert shop.paid == []
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_work_that_its_reader_would_do_later_is_not_let_through(
+    book: Path, shop: Shop, asynchronous: bool
+) -> None:
+    """The proof is for this moment, and nobody knows when a generator is read."""
+
+    def refund(customer: str, order: str, amount: float) -> object:
+        return map(shop.refund, [customer], [order], [amount])
+
+    async def refund_later(customer: str, order: str, amount: float) -> object:
+        return (shop.refund(*values) for values in [(customer, order, amount)])
+
+    refund_later.__name__ = "refund"
+    later = refund_later if asynchronous else refund
+    login, find_order, guarded = sopilot.guard(book, shop.login, shop.find_order, later)
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        call = functools.partial(guarded, "anna", "o-1", 120)
+        pay = (lambda: asyncio.run(call())) if asynchronous else call
+        with pytest.raises(RuntimeError, match="later"):
+            pay()
+        with pytest.raises(sopilot.NotCarriedOut, match="outcome"):
+            pay()
+    assert shop.paid == []
+
+
+def test_a_generator_is_an_error_at_once(book: Path, shop: Shop) -> None:
+    def refund(customer: str, order: str, amount: float) -> Iterator[str]:
+        yield shop.refund(customer, order, amount)
+
+    with pytest.raises(sopilot.UserMistake, match="tool-signature"):
+        sopilot.guard(book, refund)
+
+
+class Order(BaseModel):
+    """It doesn't show all that its reader sees."""
+
+    id: str
+    amount: float
+    rush: bool = Field(False, exclude=True)
+
+    @field_serializer("amount")
+    def shown(self, amount: float) -> float:
+        return 100
+
+
+@dataclasses.dataclass
+class Basket:
+    order: Order
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_a_model_is_judged_by_its_values_not_by_what_it_shows(
+    tmp_path: Path, wrapped: bool
+) -> None:
+    at = "basket.order" if wrapped else "basket"
+    book = tmp_path / "orders.yaml"
+    book.write_text(
+        f"""
+handbook: orders
+actions:
+  buy: {{input: {{basket: object}}, irreversible: true, confirm: false}}
+predicates:
+  small(basket):
+    says: The order is small.
+    verify: arguments
+    verdict: {at}.amount <= 200 && !{at}.rush
+procedures:
+  buy: {{requires: small(basket)}}
+""",
+        "utf-8",
+    )
+    bought: list[float] = []
+
+    def buy(basket: Any) -> None:
+        bought.append((basket.order if wrapped else basket).amount)
+
+    guarded = sopilot.guard(book, buy)
+
+    def ordered(**values: Any) -> object:
+        order = Order(id="o-1", **values)
+        return Basket(order) if wrapped else order
+
+    with sopilot.conversation("c-1"):
+        for values in ({"amount": 900}, {"amount": 90, "rush": True}):
+            with pytest.raises(sopilot.Refused):
+                guarded(ordered(**values))
+        guarded(ordered(amount=90))
+    assert bought == [90]
+
+
+def test_the_same_request_in_a_list_or_an_object_is_carried_out_once(tmp_path: Path) -> None:
+    book = tmp_path / "stock.yaml"
+    book.write_text(
+        """
+handbook: stock
+actions:
+  ship: {input: {parcel: object}, irreversible: true, confirm: false}
+predicates:
+  few(parcel): {says: Few., verify: arguments, verdict: size(parcel.items) < 5}
+procedures:
+  ship: {requires: few(parcel)}
+""",
+        "utf-8",
+    )
+    shipped: list[object] = []
+
+    def ship(parcel: dict[str, Any]) -> None:
+        shipped.append(parcel)
+
+    guarded = sopilot.guard(book, ship)
+    first: dict[str, Any] = {"to": "José", "items": ["a", {"n": 1}]}
+    with sopilot.conversation("c-1"):
+        guarded(first)
+        for again in (
+            {**first, "to": "Jose\u0301"},
+            {**first, "items": ["a ", {"n": 1.0}]},
+            {**first, "items": ["a", {"n\u200b": 1}]},
+            {**first, "note": None},
+        ):
+            with pytest.raises(sopilot.NotCarriedOut, match="already"):
+                guarded(again)
+        guarded({**first, "items": ["b"]})
+    assert len(shipped) == 2
 
 
 def test_a_function_that_does_not_fit_is_an_error_at_once(book: Path, shop: Shop) -> None:

@@ -59,6 +59,7 @@ def check_handbook(
     run(_unused, predicates, report.warning)
     run(_unread_parameters, predicates, report.warning)
     run(_unlicensed, actions, report.warning)
+    run(_shared_tools, actions, report.warning)
     run(_unlimited, predicates, report.warning)
     if not handbook.procedures:
         report.warning(
@@ -102,6 +103,20 @@ def _unlicensed(handbook: Handbook) -> _Problems:
             message = f"`{name}` is guarded, and no procedure carries it out: it is never called"
             help = f"write a procedure with `action: {name}`, or drop the guard"
             yield HandbookProblem("no-procedure-for-action", message, help, name)
+
+
+def _shared_tools(handbook: Handbook) -> _Problems:
+    """Tools that a guarded action shares with another action, which may call them unproven."""
+    by_tool: dict[str, list[Action]] = {}
+    for action in handbook.actions.values():
+        for tool in {action.name, action.tool or action.name}:
+            by_tool.setdefault(tool, []).append(action)
+    for tool, actions in by_tool.items():
+        if len(actions) > 1 and any(action.is_guarded for action in actions):
+            listed = " and ".join(f"`{action.name}`" for action in actions)
+            message = f"{listed} share the tool `{tool}`: the proof for one doesn't guard the other"
+            help = "give each tool one action; frameworks and the decision service require it"
+            yield HandbookProblem("shared-tool", message, help, actions[-1].name)
 
 
 def _shadows(handbook: Handbook) -> _Problems:

@@ -41,11 +41,16 @@ _ENGLISH_POLITE = (
     "thanks(?: a lot)?|thank you(?: (?:very|so) much)?|many thanks|thx|great|perfect|sorry"
 )
 
-_CHINESE_GO_AHEAD = "请?继续|请办理"
-_CHINESE_YES = f"是的?|好的?|对的?|行|可以|没错|没问题|我?确认|我?确定|我?同意|{_CHINESE_GO_AHEAD}"
+_CHINESE_GO_AHEAD = "请?继续吧?|请办理吧?"
+_CHINESE_YES = (
+    f"是的?|好的?|好吧|对的?|行吧?|可以|没错|没问题|我?确认|我?确定|我?同意|{_CHINESE_GO_AHEAD}"
+)
 _CHINESE_PLAIN_NO = "否|不(?!拒绝)|不是|没有"
-_CHINESE_NO = f"{_CHINESE_PLAIN_NO}|不要|不行|不可以|不同意|不确认|不用了?|不需要|不对|算了|我?拒绝"
-_CHINESE_POLITE = "谢谢[您你]?|多谢|吧|啊|呀|哦|嗯|抱歉"
+_CHINESE_NO = (
+    f"{_CHINESE_PLAIN_NO}|不要|不行|不可以|不同意|不确认|不用了?|不需要|不对|算了|我?拒绝|算了吧"
+)
+# Behind another word, 吧 may ask for an answer: 对吧, "right?".
+_CHINESE_POLITE = "谢谢[您你]?|多谢|啊|呀|哦|嗯|抱歉"
 _YES_SIGNS = "[👍👌✅✔☑]"
 _IGNORED = re.compile("[\\s,.!;，。！；、🙏🙂😊\ufe0f🏻-🏿]+")
 

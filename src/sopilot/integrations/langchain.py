@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from itertools import count
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -17,6 +18,7 @@ from langchain.agents.middleware.types import ToolCallRequest
 from langchain_core.messages import SystemMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.config import get_config
+from langgraph.errors import GraphInterrupt
 from langgraph.types import Command, interrupt
 
 from sopilot.messages.errors import InternalBug, UserMistake
@@ -123,6 +125,7 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
                 text = await hook.step(call["args"], call["name"])
             return ToolMessage(text, tool_call_id=call["id"] or "", name=call["name"])
         replies: list[ToolReply] = []
+        task = _configurable().get("checkpoint_ns")
 
         async def execute(arguments: Mapping[str, JSON]) -> object:
             licensed = request.override(tool_call={**call, "args": dict(arguments)})
@@ -140,9 +143,19 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
                 call["name"], call["args"], call["id"] or "", execute, _validation(request.tool),
             )  # fmt: skip
             answer = await attempt()
-            while self._pauses and (waiting := hook.pause(answer)) is not None:
-                reply = Reply(waiting.question, str(await pause(waiting.as_json())))
-                with hook.replied(reply):
+            for turn in count():
+                waiting = hook.pause(answer) if self._pauses else None
+                if waiting is None:
+                    break
+                # The library plays the call again from its start, with the user's replies in turn.
+                place = f"{task}:{call['id']}:{turn}"
+                try:
+                    said = str(await pause(waiting.as_json()))
+                except GraphInterrupt:
+                    await hook.show(place, waiting)
+                    raise
+                shown = hook.was_shown(place, waiting)
+                with hook.replied(Reply(waiting.question, said) if shown else None):
                     answer = await attempt()
         own = replies[0] if replies else None
         if isinstance(own, Command) or (own is not None and hook.view.guard):
@@ -204,11 +217,15 @@ def _unseen(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 def _thread_id() -> str | None:
     """The conversation of the run around this call, if there is one."""
-    try:
-        result = get_config().get("configurable", {}).get("thread_id")
-    except RuntimeError:
-        return None
+    result = _configurable().get("thread_id")
     return None if result is None else str(result)
+
+
+def _configurable() -> Mapping[str, Any]:
+    try:
+        return get_config().get("configurable", {})
+    except RuntimeError:
+        return {}
 
 
 def _joined(own: SystemMessage | None, text: str) -> SystemMessage:

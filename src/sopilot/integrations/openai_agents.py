@@ -209,7 +209,8 @@ def _hooked(
         attempt = partial(hook.attempt, tool.name, value, context.tool_call_id, execute, validate)
         answer, problem = await attempt()
         waiting = hook.pause(answer) if pauses else None
-        if waiting is not None and waiting.question and _is_approved(context):
+        approved = waiting is not None and waiting.question and _is_approved(context)
+        if waiting is not None and approved and hook.was_shown(context.tool_call_id, waiting):
             with hook.replied(Reply(waiting.question, YES)):
                 answer, problem = await attempt()
         if problem is None and made and hook.view.guard:
@@ -227,7 +228,11 @@ def _hooked(
     async def needs_approval(context: Any, arguments: dict[str, Any], call_id: str) -> bool:
         async with within.using(_GROUP.get()) as hook:
             hook.reads.update(reads)
-            return await hook.rehearse(tool.name, arguments, validate) is not None
+            waiting = await hook.rehearse(tool.name, arguments, validate)
+            # The library asks again when the run goes on: then the user has seen the first one.
+            if waiting is not None and context.is_tool_approved(tool.name, call_id) is None:
+                await hook.show(call_id, waiting)
+            return waiting is not None
 
     if not pauses:
         return replace(tool, on_invoke_tool=invoke)

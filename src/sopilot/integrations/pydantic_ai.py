@@ -23,6 +23,7 @@ from sopilot.messages.errors import InternalBug
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import CURRENT, Conversations, Hooks, hooks_of
 from sopilot.runner.hook import YES, ProcedureHook, Read, Reply
+from sopilot.runner.json_values import values_of_model
 from sopilot.values.json import JSON, same
 
 __all__ = ["Conversations", "SopilotCapability"]
@@ -117,7 +118,7 @@ class SopilotCapability(AbstractCapability[Any]):
         # A tool with one parameter that is a model takes the model's fields.
         only: Any = next(iter(args.values())) if len(args) == 1 else None
         flat = hasattr(only, "model_dump") and not args.keys() & properties.keys()
-        validated = only.model_dump(by_alias=True) if flat else args
+        validated = values_of_model(only) if flat else args
         # A parameter with an alias is judged under its own name.
         names = {**written, **dict.fromkeys(validated.keys() - properties.keys())}
         judged = hook.received(call.tool_name, validated, names)
@@ -134,10 +135,12 @@ class SopilotCapability(AbstractCapability[Any]):
         answer = await attempt()
         waiting = hook.pause(answer) if self.pauses else None
         if waiting is not None and waiting.question and ctx.tool_call_approved:
-            with hook.replied(Reply(waiting.question, YES)):
+            shown = hook.was_shown(call.tool_call_id, waiting)
+            with hook.replied(Reply(waiting.question, YES) if shown else None):
                 answer = await attempt()
             waiting = hook.pause(answer)
         if waiting is not None:
+            await hook.show(call.tool_call_id, waiting)
             raise ApprovalRequired(metadata=waiting.as_json())
         if made and hook.view.guard:
             return made[0]

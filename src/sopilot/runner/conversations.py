@@ -19,6 +19,7 @@ from sopilot.runner.hook import (
     AskUser,
     HookOptions,
     ProcedureHook,
+    actions_by_tool,
     asker_of,
     conversation_id,
     own_tools,
@@ -179,6 +180,7 @@ class Conversations:
     ) -> None:
         if view.guard:
             require_guardable(briefing)
+        actions_by_tool(briefing.handbook.actions)
         self.handbook = briefing.handbook
         self.name = briefing.handbook.name
         self.view = view

@@ -21,7 +21,7 @@ from sopilot.runner.conversations import Conversations
 from sopilot.runner.hook import Failed
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.sources import load_source
-from sopilot.runner.tools import PlainTools, ToolFailed
+from sopilot.runner.tools import PlainTools, ToolFailed, require_done
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.guard_answers import spelled
@@ -101,6 +101,9 @@ class Guard:
         if name not in self._actions:
             message = f"`{name}` isn't an action of the handbook `{self.name}`"
             raise mistake("unknown-tool", message, help=did_you_mean(name, self._actions))
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            message = f"`{name}` is a generator, which does its work later"
+            raise mistake("tool-signature", message, help="return the answer when it is done")
         signature = inspect.signature(function)
         required = {each.name: None for each in self._actions[name].inputs if each.required}
         try:
@@ -152,6 +155,7 @@ class Guard:
                 return await self._reader.call(name, arguments, key="")
             try:
                 result.append(await execute())
+                require_done(name, result[0])
             except ToolFailed as failure:
                 failures.append(failure)
                 return Failed({"error": str(failure)})

@@ -26,7 +26,7 @@ from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_programs
 from sopilot.agent.toolbox import Toolbox
 from sopilot.files.sign_in import who_asks
-from sopilot.handbook.model import BUILT_IN
+from sopilot.handbook.model import BUILT_IN, Action
 from sopilot.machine.approvals import HeldState
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.proof.agenda import unguardable
@@ -69,6 +69,7 @@ PATIENCE_SECONDS = 15.0
 """How long to wait for a session that another process holds."""
 YES = "yes"
 """The reply of a user who approves a call in the framework's own way."""
+_SHOWN = "question_shown"
 _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute", default=None)
 """The tool that the agent is calling, by name."""
 
@@ -157,7 +158,8 @@ class ProcedureHook:
         self.session = session
         self.view = view
         self._actions = briefing.handbook.actions
-        self._tools = AgentsOwnTools(is_ok, reader)
+        self._by_tool = actions_by_tool(self._actions)
+        self._tools = AgentsOwnTools(is_ok, reader, self._by_tool)
         session.tools = self._tools
         self.conversation: str | None = None
         """The framework's name of the conversation, once known."""
@@ -333,6 +335,7 @@ class ProcedureHook:
         validate: Validate | None = None,
     ) -> tuple[CallAnswer, BaseException | None]:
         """As ``tool_call``, but return what ``execute`` raised beside the answer."""
+        name = self._action(name)
         async with self._in_order():
             arguments, left_out = await self.take_steps(name, arguments, call_id)
             if left_out is not None:
@@ -363,6 +366,7 @@ class ProcedureHook:
         self, name: str, arguments: Mapping[str, JSON], validate: Validate | None = None
     ) -> Pause | None:
         """Whether people must act before the call can be made. The call isn't made."""
+        name = self._action(name)
         if name not in self.session.programs.guarded:
             return None
         try:
@@ -377,12 +381,20 @@ class ProcedureHook:
             _UNDER_WAY.reset(token)
         return None if answer is None else self.pause(answer)
 
+    def _action(self, name: str) -> str:
+        """The action behind a tool of the agent, if the handbook has it under another name."""
+        actions = self._by_tool.get(name, ())
+        return actions[0] if len(actions) == 1 else name
+
     def _judged(
         self, name: str, arguments: Mapping[str, JSON], validate: Validate | None
     ) -> Mapping[str, JSON]:
         """The arguments that the guard judges; raise if the call can't be made at all."""
         if name in self._actions and not self._actions[name].offered:
             raise UserMistake(f"there is no tool `{name}`")
+        if len(self._by_tool.get(name, ())) > 1:
+            listed = ", ".join(f"`{action}`" for action in self._by_tool[name])
+            raise UserMistake(f"`{name}` is the tool of several actions: {listed}")
         if validate is None:
             return arguments
         try:
@@ -395,6 +407,7 @@ class ProcedureHook:
     ) -> dict[str, JSON]:
         """The arguments as the tool will receive them. Defaults count for guarded actions alone:
         a recipe names its call without them."""
+        name = self._action(name)
         judged = name in self._actions and name in self.session.programs.guarded
         return received(validated, written, self._actions[name].input_names() if judged else ())
 
@@ -411,7 +424,7 @@ class ProcedureHook:
 
     def own_arguments(self, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
         """The arguments without the steps that a call may carry under `fused`."""
-        call = ToolCall("", name, json.dumps(dict(arguments), ensure_ascii=False))
+        call = ToolCall("", self._action(name), json.dumps(dict(arguments), ensure_ascii=False))
         own: dict[str, JSON] = json.loads(self.driver.toolbox.in_passing(call)[1].arguments)
         return own
 
@@ -428,6 +441,19 @@ class ProcedureHook:
                     return Pause(self.session.id, answer.call_id, answer.text, question.text)
         waits = answer.held is not None and answer.held.state is HeldState.WAITING
         return Pause(self.session.id, answer.call_id, answer.text) if waits else None
+
+    async def show(self, place: str, pause: Pause) -> None:
+        """Note what the user is shown at a place of the framework. An answer that the framework
+        passes on by that place alone answers nothing else."""
+        await self.session.note(_SHOWN, {"at": place, "question": pause.question})
+
+    def was_shown(self, place: str, pause: Pause) -> bool:
+        shown = [
+            event.payload["details"]["question"]
+            for event in self.session.own_events
+            if event.payload.get("name") == _SHOWN and event.payload["details"]["at"] == place
+        ]
+        return shown[-1:] == [pause.question]
 
     @contextmanager
     def replied(self, reply: Reply | None) -> Iterator[None]:
@@ -470,6 +496,21 @@ def asker_of(session: Session, show: AskUser) -> Asker:
     return ask
 
 
+def actions_by_tool(actions: Mapping[str, Action]) -> dict[str, list[str]]:
+    """The actions whose tool has another name, by that name with and without its server. Raise if
+    a call of a tool could be a call of two actions."""
+    names = [each for name, action in actions.items() for each in {name, action.tool or name}]
+    shared = next((name for name in names if names.count(name) > 1), "")
+    if shared:
+        message = f"`{shared}` names two actions of the handbook, or their tools"
+        raise mistake("shared-tool", message, help="give each tool one action")
+    by_tool: dict[str, list[str]] = {}
+    for name, action in actions.items():
+        for tool in {action.tool, action.tool.rpartition(":")[2]} - {"", name}:
+            by_tool.setdefault(tool, []).append(name)
+    return by_tool
+
+
 def require_guardable(briefing: Briefing) -> None:
     """Refuse a handbook with steps that a model must be led to."""
     for goal, program in briefing.programs.items():
@@ -492,9 +533,12 @@ async def _never(arguments: Mapping[str, JSON]) -> object:
 class AgentsOwnTools:
     """The agent's tools: the call under way brings its own execution."""
 
-    def __init__(self, is_ok: JudgeResult, reader: Tools | None = None) -> None:
+    def __init__(
+        self, is_ok: JudgeResult, reader: Tools | None, by_tool: Mapping[str, Sequence[str]]
+    ) -> None:
         self._is_ok = is_ok
         self._reader = reader
+        self._by_tool = by_tool
         self.reads: dict[str, Read] = {}
         self.broken: dict[str, BaseException] = {}
         """By session and call id."""
@@ -525,10 +569,12 @@ class AgentsOwnTools:
     async def _read(self, name: str, arguments: Mapping[str, JSON], key: str) -> ToolResult:
         if self._reader is not None:
             return await self._reader.call(name, arguments, key=key)
-        if name not in self.reads:
+        names = (tool for tool in self.reads if name in (tool, *self._by_tool.get(tool, ())))
+        read = self.reads.get(next(names, ""))
+        if read is None:
             return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
         try:
-            value = as_json(await self.reads[name](arguments))
+            value = as_json(await read(arguments))
         except Exception as problem:  # the agent's own tool: it raises anything
             return ToolResult(False, {"error": f"{type(problem).__name__}: {problem}"})
         return ToolResult(self._is_ok(name, value), value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict, fields, is_dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -46,6 +46,9 @@ def plain_value(value: Any) -> JSON:
     return str(value)
 
 
+_MOST_DIGITS = 300
+"""Before the point of a decimal that is a number in JSON."""
+
 Validate = Callable[[Mapping[str, JSON]], Mapping[str, Any]]
 """Turns arguments as written into arguments as validated; raises if they don't fit."""
 
@@ -80,7 +83,7 @@ def received(
 def _argument(value: Any) -> JSON:
     if isinstance(value, Enum):
         return _argument(value.value)
-    if isinstance(value, Decimal) and value.is_finite():
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() <= _MOST_DIGITS:
         number = int(value) if value == int(value) else float(value)
         # More digits than a float has: what is judged would not be what the tool receives.
         return number if Decimal(repr(number)) == value else str(value)
@@ -94,6 +97,18 @@ def _argument(value: Any) -> JSON:
         return [_argument(item) for item in value]
     if callable(secret := getattr(value, "get_secret_value", None)):
         return _argument(secret())
-    if callable(dump := getattr(value, "model_dump", None)):
-        return _argument(dump(by_alias=True))
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: _argument(getattr(value, field.name)) for field in fields(value)}
+    if getattr(value, "__pydantic_root_model__", False):
+        return _argument(value.root)
+    if hasattr(type(value), "model_fields"):
+        return _argument(values_of_model(value))
     return plain_value(value)
+
+
+def values_of_model(value: Any) -> dict[str, Any]:
+    """The fields of a Pydantic model as a tool reads them. The model's own serialization may leave
+    some out, or change them."""
+    named = type(value).model_fields.items()
+    own = {field.alias or name: getattr(value, name) for name, field in named}
+    return {**own, **(value.model_extra or {})}

@@ -5,7 +5,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any
 
 from sopilot.agent.approvers import action_schema
@@ -87,6 +95,13 @@ def _key(function: Function, action: Action, key: str) -> dict[str, str]:
     return {KEY: key} if request and all(each.name != KEY for each in action.inputs) else {}
 
 
+def require_done(name: str, value: object) -> None:
+    """Raise if the value is work that its reader would do later, after the proof."""
+    if isinstance(value, Generator | AsyncGenerator | Awaitable | map | filter):
+        message = f"`{name}` returned a {type(value).__name__}, which does its work later"
+        raise RuntimeError(message)
+
+
 def _run(function: Function, values: Mapping[str, Any]) -> Any:
     """In a thread of its own. A future can't carry ``StopIteration`` from there."""
     try:
@@ -127,6 +142,7 @@ class PlainTools:
                 value = await asyncio.to_thread(_run, function, values)
                 if inspect.isawaitable(value):
                     value = await value
+            require_done(name, value)
         except ToolFailed as failed:
             return ToolResult(False, {"error": str(failed)})
         except (Exception, SystemExit) as broken:

@@ -52,7 +52,22 @@ def as_seen(text: str) -> str:
 
 
 def look_the_same(left: object, right: object) -> bool:
-    return isinstance(left, str) and isinstance(right, str) and as_seen(left) == as_seen(right)
+    """Also of lists and objects, whose texts look the same and whose other values are equal."""
+    if isinstance(left, str) and isinstance(right, str):
+        return as_seen(left) == as_seen(right)
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(look_the_same, left, right))
+    if isinstance(left, dict) and isinstance(right, dict):
+        shown, other = _as_seen_fields(left), _as_seen_fields(right)
+        return shown.keys() == other.keys() and all(
+            look_the_same(shown[name], other[name]) for name in shown
+        )
+    return same(left, right)
+
+
+def _as_seen_fields(value: dict[str, JSON]) -> dict[str, JSON]:
+    """A value that is null is one that was left out."""
+    return {as_seen(name): item for name, item in value.items() if item is not None}
 
 
 def same_name(name: str) -> str:
@@ -296,9 +311,7 @@ def same(left: object, right: object) -> bool:
 def is_same_act(left: Mapping[str, JSON], right: Mapping[str, JSON]) -> bool:
     """Whether two calls of an action do the same: a value left out is one that is null, and texts
     that look the same may be one."""
-    names = left.keys() | right.keys()
-    pairs = ((left.get(name), right.get(name)) for name in names)
-    return all(same(item, other) or look_the_same(item, other) for item, other in pairs)
+    return look_the_same(dict(left), dict(right))
 
 
 ArgumentsKey = frozenset[Hashable]

@@ -466,18 +466,28 @@ def _actions_by_tool(
 ) -> Mapping[str, Sequence[str]]:
     """By tool, ``TOOL`` or ``SERVER:TOOL``, the names under which it is offered."""
     names: dict[str, list[str]] = {}
-    for name in sorted({*pass_through} & handbook.actions.keys()):
-        if not handbook.actions[name].offered:
-            message = f"the handbook says that `{name}` is not offered"
-            cure = f"leave out --pass-through {name}, or change the handbook"
-            raise mistake("not-offered", message, help=cure)
     for name, action in handbook.actions.items():
         if action.offered:
             names.setdefault(action.tool or name, []).append(name)
-    for name in pass_through:
-        if name not in handbook.actions:
-            names.setdefault(name, []).append(name.rpartition(":")[2])
+    for passed in sorted({*pass_through}):
+        for name, action in handbook.actions.items():
+            if passed != name and not _may_be_one(action.tool or name, passed):
+                continue
+            cure = f"leave out --pass-through {passed}, or change the handbook"
+            if not action.offered:
+                message = f"the handbook says that `{name}` is not offered"
+                raise mistake("not-offered", message, help=cure)
+            if passed != name:
+                message = f"`{passed}` is the tool of the action `{name}`"
+                raise mistake("shared-tool", message, help=cure)
+        if passed not in handbook.actions:
+            names.setdefault(passed, []).append(passed.rpartition(":")[2])
     return names
+
+
+def _may_be_one(tool: str, other: str) -> bool:
+    """Whether two names may mean one tool: a name without a server may be any server's."""
+    return tool == other or tool == other.rpartition(":")[2] or tool.rpartition(":")[2] == other
 
 
 def _definitions(
