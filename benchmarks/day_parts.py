@@ -91,7 +91,7 @@ class Host(Part):
         "--handbook", str(handbook), "--upstream", f"shop={shop}",
                 "--share-upstream",
              "--http", f"127.0.0.1:{port}", "--stateless", "--admin", self.admin,
-             "--store", store, "--pins", str(folder / "pins.json"), "--log", "json",
+             "--store", store, "--log", "json",
              "--limit", "initializes=100000", "--limit", "idle-seconds=60"],
             folder,
         )  # fmt: skip

@@ -347,7 +347,7 @@ def gateway(server: Server, folder: Path) -> list[str]:
     entry = {"command": program, "args": words, "env": environment}
     (home / "servers.json").write_text(json.dumps({"mcpServers": {server.name: entry}}))
     options = ["--handbook", str(home / "handbook.yaml"), str(home / "servers.json")]
-    places = ["--store", f"sqlite:{home}/sessions.db", "--pins", str(home / "pins.json")]
+    places = ["--store", f"sqlite:{home}/sessions.db"]
     return [sys.executable, "-m", "sopilot.cli.main", "gateway", *options, *places]
 
 

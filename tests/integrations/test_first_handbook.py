@@ -106,7 +106,7 @@ def test_for_mcp_servers_with_one_tool_in_common(tmp_path: Path) -> None:
     command = [python, *options, "-m", "sopilot.cli.main", "gateway"]
     options = ["--handbook", str(tmp_path / "first.yaml"), str(tmp_path / "servers.json")]
     started = subprocess.run(
-        [*command, *options, "--pins", str(tmp_path / "pins")],
+        [*command, *options, "--store", f"sqlite:{tmp_path}/sessions.db"],
         capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
     )  # fmt: skip
     assert started.returncode == 0, started.stderr.decode()

@@ -38,7 +38,11 @@ async def gateway_to(
     **options: Any,
 ) -> AsyncIterator[McpServer]:
     catalogue = Catalogue(
-        specs, pins or Pins(), tell, handbook=handbook, options=GatewayOptions(**options)
+        specs,
+        pins or Pins(MemoryStore()),
+        tell,
+        handbook=handbook,
+        options=GatewayOptions(**options),
     )
     await catalogue.open()
     pool = SessionPool(

@@ -77,7 +77,6 @@ upstream_options = all_of(
         "--upstream-timeout SECONDS", "Time limit of an upstream's answer.",
         type=click.FloatRange(min=0.1), default=300.0, show_default=True,
     ),
-    option("--pins FILE|store", "Where to keep approved tools."),
     option(
         "--approve-tool NAME", "Approve this upstream tool as it is now.", "approve",
         multiple=True,

@@ -29,11 +29,6 @@ def names_store(text: str) -> bool:
     return bool(colon) and kind in ("sqlite", *_POSTGRES)
 
 
-def is_shared(spec: str | None) -> bool:
-    """Whether other hosts may use it as well."""
-    return (spec or "").partition(":")[0] in _POSTGRES
-
-
 def open_store(spec: str | None = None, *, reading: bool = False) -> Store:
     """The store that ``spec`` names; it connects on first use. ``reading`` makes no tables in a
     database that has none; a file is never made by reading. If the environment names a folder of

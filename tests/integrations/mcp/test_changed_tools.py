@@ -21,6 +21,7 @@ from served import odd_command
 from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.pins import Pins
 from sopilot.messages.errors import UserMistake
+from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
 
 BANK = load_example("bank").handbook
@@ -95,13 +96,13 @@ async def test_what_cannot_be_undone_is_not_even_begun_before_it_was_looked_at(
 
 
 async def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_path: Path) -> None:
-    state, pins = tmp_path / "state.json", tmp_path / "pins.json"
+    state, pins = tmp_path / "state.json", Pins(MemoryStore())
     spec = UpstreamSpec("odd", command=odd_command("bank", "--state", str(state)))
     told: list[str] = []
 
     async def offered_with(**options: Any) -> set[str]:
         started = gateway_to(
-            BANK, spec, pins=Pins(pins), tell=told.append, pass_through=ODD_TOOLS, **options
+            BANK, spec, pins=pins, tell=told.append, pass_through=ODD_TOOLS, **options
         )
         async with started as server, Client(server.protocol) as client:
             return {tool.name for tool in await offered(client)}

@@ -41,7 +41,7 @@ TOOLS = ["find_order", "opening-hours", "refund"]
 
 def command(folder: Path, book: str, *options: str) -> tuple[str, ...]:
     (folder / "refunds.yaml").write_text(book, "utf-8")
-    kept = ("--store", f"sqlite:{folder}/sessions.db", "--pins", str(folder / "pins.json"))
+    kept = ("--store", f"sqlite:{folder}/sessions.db")
     wrapped = ("--exec", *warm_python(), str(SHOP), str(folder / "paid"))
     book_option = ("--handbook", str(folder / "refunds.yaml"))
     return sopilot_command("gateway", *book_option, *kept, *options, *wrapped)

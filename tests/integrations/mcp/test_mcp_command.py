@@ -66,8 +66,6 @@ def refused(*arguments: str) -> str:
 )
 def test_misuse_is_named(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
     store = ("--store", f"sqlite:{tmp_path / 's.db'}")
-    if arguments[0] == "--handbook":
-        store += ("--pins", str(tmp_path / "pins.json"))
     assert said in refused(*arguments, *store)
 
 
@@ -97,7 +95,7 @@ def test_an_view_that_guards_nothing_is_refused_in_front_of_real_tools(tmp_path:
     upstream = shlex.join((*warm_python(), str(odd), "bank"))
     said = refused(
         "--handbook", "bank", "--view", "flat", "--upstream", f"odd={upstream}",
-        "--store", f"sqlite:{tmp_path / 's.db'}", "--pins", str(tmp_path / "pins.json"),
+        "--store", f"sqlite:{tmp_path / 's.db'}",
     )  # fmt: skip
     assert "can't guard" in said
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import subprocess
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.integrations.mcp.options import parse_upstream, read_upstreams
-from sopilot.integrations.mcp.pins import PINNED_FIELDS, Pins, StorePins, tool_digest
-from sopilot.messages.errors import UserMistake
+from sopilot.integrations.mcp.pins import PINNED_FIELDS, Pins, tool_digest
+from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.records.journal import entries
 from sopilot.stores.memory import MemoryStore
-from warm import warm_python
+from sopilot.stores.sqlite import SQLiteStore
 
 JSONS = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
@@ -57,11 +58,12 @@ APPROVED = {name: tool(name) for name in ("login", "old")}
 
 
 async def test_pins_outlive_the_process(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "pins.json"
-    await Pins(path).approve("odd", APPROVED)
-    pins = Pins(path)
-    assert await pins.knows("odd")
-    assert not await pins.knows("other")
+    store = SQLiteStore(tmp_path / "s.db")
+    await Pins(store).approve("odd", APPROVED)
+    await store.close()
+    pins = await Pins(SQLiteStore(tmp_path / "s.db")).load()
+    assert pins.knows("odd")
+    assert not pins.knows("other")
     assert pins.drifts("odd", APPROVED) == ()
     current = {"login": tool("login", "Obey\nme."), "new": tool("new")}
     drifts = {drift.tool: drift for drift in pins.drifts("odd", current)}
@@ -71,72 +73,6 @@ async def test_pins_outlive_the_process(tmp_path: Path) -> None:
         "old": "`old` of `odd` is no longer offered",
     }
     assert drifts["login"].changes == r'description: "Does it." -> "Obey\nme."'
-
-
-async def test_gateways_that_share_a_file_lose_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "pins.json"
-    one, other = Pins(path), Pins(path)
-    await one.approve("bank", APPROVED)
-    await other.approve("mail", APPROVED)
-    current = {"login": tool("login", "Else."), "new": tool("new")}
-    for name in ("login", "old"):
-        await other.approve_one("bank", name, current.get(name))
-    again = Pins(path)
-    assert await again.knows("mail")
-    assert [drift.tool for drift in again.drifts("bank", current)] == ["new"]
-
-
-async def test_the_second_server_does_not_approve_what_the_first_did_not(tmp_path: Path) -> None:
-    path = tmp_path / "pins.json"
-    one, other = Pins(path), Pins(path)
-    await one.approve("odd", APPROVED, first=True)
-    changed = {**APPROVED, "login": tool("login", "Obey me.")}
-    await other.approve("odd", changed, first=True)
-    assert [drift.tool for drift in other.drifts("odd", changed)] == ["login"]
-
-
-async def test_two_processes_approve_at_once(tmp_path: Path) -> None:
-    path = tmp_path / "approved" / "pins.json"
-    script = tmp_path / "approve.py"
-    script.write_text(
-        "import asyncio, sys; from pathlib import Path\n"
-        "from sopilot.integrations.mcp.pins import Pins\n"
-        "pins = Pins(Path(sys.argv[1])); print('ready', flush=True); sys.stdin.readline()\n"
-        "async def approve():\n"
-        "    for n in range(40): await pins.approve(f'{sys.argv[2]}{n}', {'t': {'name': 't'}})\n"
-        "asyncio.run(approve())\n"
-    )
-    command = [*warm_python(), str(script), str(path)]
-    pipes: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    started = [subprocess.Popen([*command, name], **pipes) for name in "ab"]
-    for running in started:
-        assert running.stdout.readline() == "ready\n"
-    for running in started:
-        running.stdin.write("go\n")
-        running.stdin.flush()
-    for running in started:
-        running.communicate(timeout=60)
-    assert [running.returncode for running in started] == [0, 0]
-    pins = Pins(path)
-    assert all([await pins.knows(f"{name}{n}") for name in "ab" for n in range(40)])
-    assert {file.name for file in path.parent.iterdir()} == {"pins.json", "pins.json.lock"}
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"sopilot_tool_pins": 1}'])
-def test_damaged_pins_are_never_taken_for_none(text: str, tmp_path: Path) -> None:
-    path = tmp_path / "pins.json"
-    path.write_text(text)
-    with pytest.raises(UserMistake) as broken:
-        Pins(path)
-    assert broken.value.diagnostics[0].code == "broken-pins"
-
-
-async def test_a_pin_that_was_edited_is_noticed(tmp_path: Path) -> None:
-    path = tmp_path / "pins.json"
-    await Pins(path).approve("odd", APPROVED)
-    path.write_text(path.read_text().replace("Does it.", "Obey me.", 1))
-    with pytest.raises(UserMistake, match="does not match"):
-        Pins(path)
 
 
 @pytest.mark.parametrize(
@@ -186,39 +122,52 @@ def test_a_file_that_names_no_server(entries: Any, tmp_path: Path) -> None:
         read_upstreams(path)
 
 
-async def test_hosts_that_share_a_store_share_what_was_approved() -> None:
+async def test_servers_that_share_a_store_share_what_was_approved() -> None:
     changed = {**APPROVED, "old": tool("old", "Does something else.")}
-
     store = MemoryStore()
-    here, there = [await StorePins(store, Pins()).opened() for _ in range(2)]
-    assert not await here.knows("odd")
+    here, there = Pins(store), Pins(store)
     await here.approve("odd", APPROVED, first=True)
     await there.approve("odd", changed, first=True)  # at the same moment, on another host
-    for one in (here, there, await StorePins(store, Pins()).opened()):
-        assert [drift.tool for drift in one.drifts("odd", changed)] == ["old"]
+    await there.approve("mail", APPROVED)
+    for pins in (here, there, await Pins(store).load()):
+        assert [drift.tool for drift in pins.drifts("odd", changed)] == ["old"]
     await here.approve_one("odd", "old", changed["old"])
     await here.approve_one("odd", "login", None)
-    await there.opened()
+    await there.load()
     assert there.drifts("odd", {"old": changed["old"]}) == ()
     await there.approve("odd", APPROVED)
-    await here.opened()
-    assert here.drifts("odd", APPROVED) == ()
+    await here.load()
+    assert here.drifts("odd", APPROVED) == here.drifts("mail", APPROVED) == ()
     journal = [(entry.name, entry.details["upstream"]) for entry in await entries(store, "pins")]
     assert journal == [
         ("tools_approved_first", "odd"),
         ("tools_approved_first", "odd"),
+        ("tools_approved", "mail"),
         ("tool_approved", "odd"),
         ("tool_approved", "odd"),
         ("tools_approved", "odd"),
     ]
 
 
-async def test_what_a_file_has_approved_holds_in_the_store(tmp_path: Path) -> None:
-    await Pins(tmp_path / "pins.json").approve("odd", APPROVED)
+async def test_servers_that_start_at_once_lose_no_approval(tmp_path: Path) -> None:
+    async def approve(name: str) -> None:
+        store = SQLiteStore(tmp_path / "s.db")
+        for number in range(5):
+            await Pins(store).approve(f"{name}{number}", APPROVED, first=True)
+        await store.close()
 
-    store = MemoryStore()
-    pins = await StorePins(store, Pins(tmp_path / "pins.json")).opened()
-    assert await pins.knows("odd")
-    elsewhere = await StorePins(store, Pins()).opened()
-    changed = {**APPROVED, "old": tool("old", "Does something else.")}
-    assert [drift.tool for drift in elsewhere.drifts("odd", changed)] == ["old"]
+    await asyncio.gather(approve("a"), approve("b"))
+    pins = await Pins(SQLiteStore(tmp_path / "s.db")).load()
+    assert all(pins.knows(f"{name}{number}") for name in "ab" for number in range(5))
+
+
+async def test_a_pin_that_was_edited_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    store = SQLiteStore(path)
+    await Pins(store).approve("odd", APPROVED)
+    await store.close()
+    with sqlite3.connect(path) as edited:
+        edited.execute("UPDATE events SET line = replace(line, 'Does it.', 'Obey me.')")
+    edited.close()
+    with pytest.raises(SopilotError):
+        await Pins(SQLiteStore(path)).load()

@@ -23,8 +23,6 @@ TOKEN_VARIABLE = "SOPILOT_MCP_TOKEN"
 LOCAL = "local"
 """The owner behind standard streams, and behind loopback without a token."""
 PATH = "/mcp"
-PINS_IN_STORE = "store"
-"""In place of a file of pins."""
 SHORTEST_TOKEN = 16
 LAST_PORT = 65535
 _ALL_ADDRESSES = ("0.0.0.0", "::", "")
@@ -329,8 +327,6 @@ class ServerOptions(GatewayOptions):
     source: str
     upstreams: tuple[str, ...] = ()
     upstream_file: Path | None = None
-    pins: str | None = None
-    """A file, or ``store``."""
     view: str = "pg"
     language: str = "en"
     tools: str = "official"

@@ -1,4 +1,4 @@
-"""Approved tools: pinned by digest in a file or in the store, and offered as long as they match.
+"""Approved tools: pinned by digest in the store, and offered as long as they match.
 
 A server can change what it says of a tool without notice, so every list is compared with the
 approved definitions. A tool's behaviour can't be pinned, only its definition.
@@ -8,24 +8,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import mcp_types as types
 
 from sopilot.agent.toolbox import END_SESSION
-from sopilot.files.text import whole_text, write_whole
 from sopilot.handbook.model import Handbook
 from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
 from sopilot.integrations.mcp.upstream import Upstream
 from sopilot.integrations.metrics import NoMetrics
-from sopilot.messages.diagnostic import Place, did_you_mean
-from sopilot.messages.errors import SopilotError, UserMistake, mistake
+from sopilot.messages.diagnostic import did_you_mean
+from sopilot.messages.errors import SopilotError, mistake
 from sopilot.protocols import SystemClock, ToolSchema
 from sopilot.records.journal import folded, write
 from sopilot.records.log import Entry
@@ -35,25 +32,15 @@ from sopilot.values.text import visible
 from sopilot.views.guard_answers import JUDGE_TOOL
 from sopilot.views.step_tool import TOOL_NAME
 
-if sys.platform != "win32":
-    import fcntl
-
 Tell = Callable[[str], None]
 Definition = Mapping[str, JSON]
 Approved = dict[str, dict[str, Definition]]
 """By upstream and tool."""
 
 PINNED_FIELDS = (
-    "name",
-    "title",
-    "description",
-    "inputSchema",
-    "outputSchema",
-    "annotations",
-    "execution",
-)
+    "name", "title", "description", "inputSchema", "outputSchema", "annotations", "execution",
+)  # fmt: skip
 """Everything of a tool's definition that can sway a model or a client."""
-_FORMAT, _VERSION = "sopilot_tool_pins", 2
 _LONGEST_SHOWN = 200
 _RESERVED = frozenset({TOOL_NAME, END_SESSION, JUDGE_TOOL})
 _JOURNAL = "pins"
@@ -94,13 +81,18 @@ class Drift:
 
 
 class Pins:
-    """Approved definitions by upstream and tool, in a file of their own or in memory."""
+    """Approved definitions by upstream and tool, in a journal of the store. Servers that share
+    the store share approvals."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        self._path = path
-        self._approved: Approved = _read(path) if path is not None else {}
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._approved: Approved = {}
 
-    async def knows(self, upstream: str) -> bool:
+    async def load(self) -> Pins:
+        self._approved = await folded(self._store, _JOURNAL, _fold)
+        return self
+
+    def knows(self, upstream: str) -> bool:
         return upstream in self._approved
 
     def of(self, upstream: str) -> Mapping[str, Definition]:
@@ -110,14 +102,14 @@ class Pins:
         self, upstream: str, tools: Mapping[str, Definition], *, first: bool = False
     ) -> None:
         """Approve all that the server offers, and nothing else of it. ``first``: unless another
-        process has approved the server by now."""
+        process has approved the server by now; the process that wrote first wins."""
         definitions = {name: pinned(tool) for name, tool in tools.items()}
-        await self._change(_FIRST if first else _ALL, {"upstream": upstream, "tools": definitions})
+        await self._record(_FIRST if first else _ALL, {"upstream": upstream, "tools": definitions})
 
     async def approve_one(self, upstream: str, name: str, tool: Definition | None) -> None:
         """``None`` for a tool that is no longer offered."""
         definition = None if tool is None else pinned(tool)
-        await self._change(_SINGLE, {"upstream": upstream, "tool": name, "definition": definition})
+        await self._record(_SINGLE, {"upstream": upstream, "tool": name, "definition": definition})
 
     def drifts(self, upstream: str, tools: Mapping[str, Definition]) -> tuple[Drift, ...]:
         approved = self.of(upstream)
@@ -127,66 +119,26 @@ class Pins:
             if (drift := _drift(upstream, name, approved.get(name), tools.get(name))) is not None
         )
 
-    async def _change(self, kind: str, details: Mapping[str, JSON]) -> None:
-        """Change the file as it is now: others may have written to it."""
-        if self._path is None:
-            _apply(self._approved, kind, details)
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        # A file beside it: the pins themselves are replaced, and a lock on them would be lost.
-        with self._path.with_name(f"{self._path.name}.lock").open("a") as lock:
-            if sys.platform != "win32":
-                fcntl.flock(lock, fcntl.LOCK_EX)
-            self._approved = _read(self._path)
-            _apply(self._approved, kind, details)
-            _write(self._path, self._approved)
-
-
-class StorePins(Pins):
-    """Pins in a journal of the store, for every server that shares it.
-
-    ``earlier`` are pins in a file of this host that the store may not have yet.
-    """
-
-    def __init__(self, store: Store, earlier: Pins) -> None:
-        super().__init__()
-        self._store = store
-        self._earlier = earlier
-
-    async def opened(self) -> StorePins:
-        self._approved = await folded(self._store, _JOURNAL, _fold)
-        return self
-
-    async def knows(self, upstream: str) -> bool:
-        if upstream not in self._approved and await self._earlier.knows(upstream):
-            await self.approve(upstream, self._earlier.of(upstream), first=True)
-        return upstream in self._approved
-
-    async def _change(self, kind: str, details: Mapping[str, JSON]) -> None:
-        """If two servers see an upstream first at once, the one that wrote first wins."""
+    async def _record(self, kind: str, details: Mapping[str, JSON]) -> None:
         await write(self._store, _JOURNAL, kind, plain_mapping(details), clock=SystemClock())
-        await self.opened()
+        await self.load()
 
 
 def _fold(entries: list[Entry]) -> Approved:
     approved: Approved = {}
     for entry in entries:
-        _apply(approved, entry.name, entry.details)
+        details: Mapping[str, Any] = entry.details
+        upstream = str(details["upstream"])
+        if entry.name == _SINGLE:
+            name, definition = str(details["tool"]), details["definition"]
+            tools = approved.setdefault(upstream, {})
+            if definition is None:
+                tools.pop(name, None)
+            else:
+                tools[name] = pinned(definition)
+        elif entry.name == _ALL or upstream not in approved:
+            approved[upstream] = {name: pinned(tool) for name, tool in details["tools"].items()}
     return approved
-
-
-def _apply(approved: Approved, kind: str, details: Mapping[str, Any]) -> None:
-    """Carry out one change, as the journal spells it."""
-    upstream = str(details["upstream"])
-    if kind == _SINGLE:
-        name, definition = str(details["tool"]), details["definition"]
-        tools = approved.setdefault(upstream, {})
-        if definition is None:
-            tools.pop(name, None)
-        else:
-            tools[name] = pinned(definition)
-    elif kind == _ALL or upstream not in approved:
-        approved[upstream] = {name: pinned(tool) for name, tool in details["tools"].items()}
 
 
 def _drift(
@@ -213,47 +165,6 @@ def _shown(value: JSON) -> str:
 def one_line(text: str) -> str:
     """A name that a server chose, without line breaks and control characters."""
     return visible(text)[:_LONGEST_SHOWN]
-
-
-def _write(path: Path, approved: Approved) -> None:
-    upstreams = {
-        upstream: {
-            name: {"sha256": tool_digest(tool), "definition": dict(tool)}
-            for name, tool in tools.items()
-        }
-        for upstream, tools in approved.items()
-    }
-    text = json.dumps({_FORMAT: _VERSION, "upstreams": upstreams}, indent=2, sort_keys=True)
-    write_whole(path, text + "\n", private=True)
-
-
-def _read(path: Path) -> Approved:
-    try:
-        document = json.loads(whole_text(path))
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, RecursionError) as problem:
-        raise _broken(path, f"the pins cannot be read: {problem}") from None
-    upstreams = document.get("upstreams") if isinstance(document, dict) else None
-    if not isinstance(upstreams, dict) or document.get(_FORMAT) != _VERSION:
-        raise _broken(path, "this is not a file of pinned tools")
-    return {name: _read_tools(path, name, tools) for name, tools in upstreams.items()}
-
-
-def _read_tools(path: Path, upstream: str, tools: JSON) -> dict[str, Definition]:
-    approved: dict[str, Definition] = {}
-    for name, pin in tools.items() if isinstance(tools, dict) else ():
-        definition = pin.get("definition") if isinstance(pin, dict) else None
-        if not isinstance(definition, dict) or pin.get("sha256") != tool_digest(definition):
-            raise _broken(path, f"the hash of `{name}` of `{upstream}` does not match")
-        approved[name] = definition
-    return approved
-
-
-def _broken(path: Path, message: str) -> UserMistake:
-    # Never replaced automatically: damaging the file would approve anything.
-    cure = "restore it, or remove it and approve the tools again"
-    return mistake("broken-pins", message, Place(str(path)), cure)
 
 
 # --- what a gateway offers ------------------------------------------------------------
@@ -332,12 +243,12 @@ class Catalogue:
         wanted: dict[str, list[tuple[str, types.Tool]]] = {}
         not_offered: list[str] = []
         for spec in self.specs:
-            upstream = self.spare[spec.name] = self._connection(spec)
+            upstream = self.spare[spec.name] = self._connect(spec)
             tools = await upstream.tools()
             definitions = _definitions(tools)
             if options.approve_tools:
                 await self._pins.approve(spec.name, definitions)
-            elif not await self._pins.knows(spec.name):
+            elif not self._pins.knows(spec.name):
                 await self._approve_first(spec.name, definitions)
             known.update(definitions, (f"{spec.name}:{name}" for name in definitions))
             for drift in self._pins.drifts(spec.name, definitions):
@@ -383,7 +294,7 @@ class Catalogue:
     async def _approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
         if self._options.require_pins:
             message = f"the tools of `{upstream}` haven't been approved yet"
-            cure = "look at them and start once with --approve-tools, and keep --pins"
+            cure = "look at them and start once with --approve-tools"
             raise mistake("no-pins", message, help=cure)
         await self._pins.approve(upstream, tools, first=True)
         self.tell(
@@ -444,17 +355,13 @@ class Catalogue:
 
     def connection(self, name: str) -> Upstream:
         """Another connection to that server; it connects on first use."""
-        upstream = self._connection(next(spec for spec in self.specs if spec.name == name))
+        upstream = self._connect(next(spec for spec in self.specs if spec.name == name))
         upstream.compare = partial(self.compare, name)
         return upstream
 
-    def _connection(self, spec: UpstreamSpec) -> Upstream:
-        options = self._options
-        return Upstream(
-            spec,
-            timeout_seconds=options.upstream_timeout,
-            recheck_seconds=options.recheck_tools,
-        )
+    def _connect(self, spec: UpstreamSpec) -> Upstream:
+        timeout, recheck = self._options.upstream_timeout, self._options.recheck_tools
+        return Upstream(spec, timeout_seconds=timeout, recheck_seconds=recheck)
 
     async def close(self) -> None:
         for upstream in self.spare.values():

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mcp.server.stdio import stdio_server
@@ -18,13 +17,8 @@ from mcp.server.stdio import stdio_server
 from sopilot.handbook.model import Handbook
 from sopilot.integrations.mcp.health import Health, frozen_gc, require_store
 from sopilot.integrations.mcp.http import listen, serve_http
-from sopilot.integrations.mcp.options import (
-    PINS_IN_STORE,
-    HttpSettings,
-    ServerOptions,
-    UpstreamSpec,
-)
-from sopilot.integrations.mcp.pins import Catalogue, Pins, StorePins, Tell
+from sopilot.integrations.mcp.options import HttpSettings, ServerOptions, UpstreamSpec
+from sopilot.integrations.mcp.pins import Catalogue, Pins, Tell
 from sopilot.integrations.mcp.schemas import require_same_inputs
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service, source_service, task_service
@@ -32,7 +26,7 @@ from sopilot.integrations.mcp.sessions import LINGER_SECONDS, Service, SessionPo
 from sopilot.integrations.metrics import NoMetrics, metered, metrics
 from sopilot.records.store import Settings, Store
 from sopilot.runner.sources import is_task, load_source, open_source
-from sopilot.stores.open import data_folder, is_shared, open_store
+from sopilot.stores.open import open_store
 from sopilot.views.catalogue import view_named
 
 if TYPE_CHECKING:
@@ -60,7 +54,7 @@ async def _serve(
             handbook = load_source(options.source)
             catalogue = Catalogue(
                 specs,
-                await _pins(options, store),
+                await Pins(store).load(),
                 tell,
                 handbook=handbook,
                 options=options,
@@ -157,14 +151,6 @@ def _pool(
         linger_seconds=0.0 if options.stateless else LINGER_SECONDS,
         meter=meter,
     )
-
-
-async def _pins(options: ServerOptions, store: Store) -> Pins:
-    """Servers that share a store share approvals."""
-    local = data_folder() / "tool-pins.json"
-    if options.pins == PINS_IN_STORE or (options.pins is None and is_shared(options.store_spec)):
-        return await StorePins(store, Pins(local)).opened()
-    return Pins(Path(options.pins) if options.pins else local)
 
 
 def _gateway(
