@@ -137,7 +137,7 @@ async def test_a_slot_is_never_an_old_one() -> None:
     hook.frame_message()
 
 
-def test_calls_are_spans_of_their_session() -> None:
+async def test_calls_are_spans_of_their_session_without_words() -> None:
     trace = pytest.importorskip("opentelemetry.sdk.trace")
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -148,14 +148,14 @@ def test_calls_are_spans_of_their_session() -> None:
     provider = trace.TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(spans))
     telemetry = Telemetry(provider.get_tracer("test"))
-
-    async def case() -> None:
-        conversations = Conversations(MemoryStore(), briefing(), VIEW, telemetry=telemetry)
-        await graph(conversations).ainvoke(message("anna"), thread("anna"))
-
-    asyncio.run(case())
-    (span,) = spans.get_finished_spans()
-    assert (span.attributes[TOOL], span.attributes[CONVERSATION]) == (
-        "look",
-        conversation_id("bank", "anna"),
-    )
+    conversations = Conversations(MemoryStore(), briefing(), VIEW, telemetry=telemetry)
+    await graph(conversations).ainvoke(message("anna"), thread("anna"))
+    with pytest.raises(KeyError), telemetry.tool("look", "s:c"):
+        raise KeyError("anna")
+    made, failed = spans.get_finished_spans()
+    session = conversation_id("bank", "anna")
+    assert (made.name, made.attributes[TOOL]) == ("execute_tool look", "look")
+    assert (made.attributes[CONVERSATION], made.status.is_ok) == (session, True)
+    assert (failed.attributes["error.type"], failed.status.is_ok) == ("KeyError", False)
+    assert failed.attributes["gen_ai.tool.call.id"] == "c"
+    assert "anna" not in made.to_json() + failed.to_json()

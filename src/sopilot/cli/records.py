@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
-import os
-import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -56,14 +52,10 @@ from sopilot.records.selection import (
 from sopilot.records.store import Store
 from sopilot.runner.store_access import StoreAccess
 from sopilot.runner.versions import unpacked, write_bundle
-from sopilot.stores.open import open_store
 from sopilot.stores.seals import checked_proof, public_key, read_sealed, seal_and_send
 from sopilot.trace.signing import load_key
 
 _SHOWN = 50
-
-_LONG_LOG = 1_000_000
-"""Bytes, about 4,000 entries: reading a shorter log takes no longer than starting a process."""
 
 
 @click.group()
@@ -209,53 +201,16 @@ def verify(
         return Output(answer, [message or f"not proven: {problem}"], Exit.if_any(problem))
     assert head is not None
     gc.disable()  # very many small values and no cycles: the collector would take a third
-    file = Path(head)
-    is_long = not file.is_file() or file.stat().st_size > _LONG_LOG
-    with digests_beside(store, worth=is_long) as elsewhere:
 
-        async def use(opened: Store) -> Verified:
-            seals, events = await read_sealed(head), not without_events
-            return await verify_store(opened, seals, keys, events=events, elsewhere=elsewhere)
+    async def use(opened: Store) -> Verified:
+        return await verify_store(opened, await read_sealed(head), keys, events=not without_events)
 
-        result = store.read(use)
+    result = store.read(use)
     return Output(
         verified_json(result, without_events),
         verified_lines(result, without_events),
         Exit.if_any(not result.complete),
     )
-
-
-@contextmanager
-def digests_beside(
-    store: StoreAccess, *, worth: bool
-) -> Iterator[Callable[[], Mapping[str, str] | None]]:
-    """Read the register's digests in a second process meanwhile. The answer is ``None`` if that
-    isn't ``worth`` it or fails: then the caller reads them itself."""
-    open_store(store.spec, reading=True)  # load the modules once, for both processes
-    # A process with threads must not be forked.
-    alone = sys.platform == "linux" and threading.active_count() == 1 and (os.cpu_count() or 1) > 1
-    if not (worth and alone):
-        yield lambda: None
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
-    with ProcessPoolExecutor(1, mp_context=get_context("fork")) as pool:
-        begun = pool.submit(_digests, store)
-
-        def answer() -> Mapping[str, str] | None:
-            try:
-                return begun.result()
-            except Exception:  # the caller meets the same problem and reports it
-                return None
-            finally:
-                pool.shutdown(wait=False)
-
-        yield answer
-
-
-def _digests(store: StoreAccess) -> Mapping[str, str]:
-    return store.read(lambda opened: opened.records.digests())
 
 
 @command.command()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -46,12 +46,11 @@ def gap_at(entry: LogEntry, code: str, message: str) -> Gap:
 
 
 class StoreView(NamedTuple):
-    """The store as it is now. ``digests`` returns the digest of each session's rows in the
-    register; it is called last, since another process may still be reading them."""
+    """The store as it is now. ``digests`` are those of each session's rows in the register."""
 
     log: Sequence[LogEntry]
     heads: Mapping[str, Head]
-    digests: Callable[[], Mapping[str, str]]
+    digests: Mapping[str, str]
     twice: Sequence[str] = ()
     """Sessions with more than one row."""
 
@@ -119,7 +118,7 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
     compared.covered = {item.session_id: item for item in known or store.log[:size]}
     # The lines beside the head name every covered session: an inserted entry doesn't count.
     logged = {item.session_id for item in (store.log[size:] if known else store.log)}
-    digests = store.digests()
+    digests = store.digests
     for session_id, entry in compared.covered.items():
         head = store.heads.get(session_id)
         stood = (session_id, entry.seq, entry.hash)

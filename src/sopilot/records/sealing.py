@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.messages.errors import Pruned, RunEnded, SopilotError, raise_if_refused
@@ -103,14 +103,11 @@ class Verified:
         return sum(map(is_journal, self.compared.covered))
 
 
-Elsewhere = Callable[[], Mapping[str, str] | None]
-
-
-async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
+async def view(store: Store) -> StoreView:
     """Read register, heads and log in this order: a session that goes on meanwhile has then moved,
-    and one that begins is in the log. ``elsewhere`` reads the register at the same time."""
+    and one that begins is in the log."""
     records = store.records
-    digests = await records.digests() if elsewhere is None else {}
+    digests = await records.digests()
     every = await records.heads()
     heads = {head.session_id: head for head in every}
     log = await records.log()
@@ -118,7 +115,7 @@ async def view(store: Store, elsewhere: Elsewhere | None = None) -> StoreView:
     return StoreView(
         log,
         heads,
-        lambda: digests if elsewhere is None else elsewhere() or {},
+        digests,
         [session_id for session_id, count in twice.items() if count > 1],
     )
 
@@ -183,24 +180,19 @@ async def verify_store(
     keys: Collection[str],
     *,
     events: bool = True,
-    elsewhere: Elsewhere | None = None,
 ) -> Verified:
     """Compare the store with the last of the heads. ``events`` reads every session that the head
-    covers, else only those that have gone on since. ``elsewhere`` reads the register at the same
-    time; where it differs, everything is read again, in order."""
+    covers, else only those that have gone on since."""
     seal = seals.heads[-1]
     # Of a large log both take long, and one of them waits for a database.
     checking = asyncio.create_task(asyncio.to_thread(check_seals, seals, keys))
     try:
-        now = await view(store, elsewhere)
+        now = await view(store)
     finally:
         gaps = await checking
     if gaps:
         return Verified(seal, Compared(gaps))
     compared = compare(seals, now)
-    if elsewhere is not None and compared.gaps:
-        now = await view(store)  # perhaps somebody wrote between the two readings
-        compared = compare(seals, now)
     named = {gap.session_id for gap in compared.gaps}
     reading = [
         session_id

@@ -209,12 +209,14 @@ class Conversations:
         store: Store | str | None = None,
         language: str = "en",
         most: int = 1000,
+        telemetry: Telemetry | None = None,
         **options: Unpack[ConversationOptions],
     ) -> Conversations:
         """The conversations of a handbook file or a bundled example; in memory by default."""
         briefing = open_source(fspath(handbook)).briefing(language=language)
         opened = open_store(store) if isinstance(store, str) else store or MemoryStore()
-        return cls(opened, briefing, view_named(view), most=most, **options)
+        shown = view_named(view)
+        return cls(opened, briefing, shown, most=most, telemetry=telemetry, **options)
 
     def using(self, conversation: str | None = None) -> AbstractAsyncContextManager[ProcedureHook]:
         """The hook of the conversation around the call, else of the one that the framework

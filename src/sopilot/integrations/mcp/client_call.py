@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import mcp_types as types
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -35,9 +35,7 @@ ELICITATION = types.ClientCapabilities(elicitation=types.ElicitationCapability()
 SAMPLING = types.ClientCapabilities(sampling=types.SamplingCapability())
 ROOTS = types.ClientCapabilities(roots=types.RootsCapability())
 
-LOG_LEVELS: Sequence[types.LoggingLevel] = (
-    "debug", "info", "notice", "warning", "error", "critical", "alert", "emergency",
-)  # fmt: skip
+LOG_LEVELS: Sequence[types.LoggingLevel] = get_args(types.LoggingLevel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +189,11 @@ class ClientCall:
 
     async def notify(self, notice: types.ServerNotification, *, of_call: bool) -> None:
         """``of_call``: beside the answer to this call, not on the connection's own stream."""
-        match notice:
-            case types.LoggingMessageNotification(params=entry):
-                if LOG_LEVELS.index(entry.level) < self._least_level:
-                    return
+        if (
+            isinstance(notice, types.LoggingMessageNotification)
+            and LOG_LEVELS.index(notice.params.level) < self._least_level
+        ):
+            return
         with suppress(OSError, MCPError):
             await self._session.send_notification(notice, self._request_id if of_call else None)
 

@@ -13,8 +13,10 @@ import binascii
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 import mcp_types as types
+from pydantic import BaseModel
 
 from sopilot.protocols import ToolResult
 from sopilot.values.json import JSON
@@ -25,6 +27,7 @@ RUNTIME_META = "sopilot/runtime"
 UPSTREAM_META = "sopilot/upstream"
 KEY_META = "sopilot/key"
 _OWN_MARKS = "sopilot/"
+Value = TypeVar("Value")
 _TEXT_TYPES = ("text/", "application/json", "application/xml", "application/yaml")
 
 
@@ -90,23 +93,15 @@ def answered(
     structured: JSON = None
     meta: dict[str, JSON] = {SESSION_META: session_id}
     if upstream is not None:
+        upstream = without_marks(upstream)
         blocks.extend(_on_one_line(block) for block in upstream.content if _passes(block))
         structured = upstream.structured_content
-        meta[UPSTREAM_META] = {
-            "content": _texts(upstream.content),
-            "_meta": foreign(upstream.meta),
-        }
+        meta[UPSTREAM_META] = {"content": _texts(upstream.content), "_meta": upstream.meta}
     if frame:
         blocks.append(_runtime_text(frame))
     return types.CallToolResult(
         content=blocks, structured_content=structured, is_error=not ok, _meta=meta
     )
-
-
-def unchanged(result: types.CallToolResult) -> types.CallToolResult:
-    """A result as the server sent it, without the runtime's own marks."""
-    blocks = [_unmarked(block) for block in result.content]
-    return result.model_copy(update={"content": blocks, "meta": foreign(result.meta)})
 
 
 def _passes(block: types.ContentBlock) -> bool:
@@ -125,7 +120,6 @@ def _has_text(block: types.ContentBlock) -> bool:
 
 def _on_one_line(block: types.ContentBlock) -> types.ContentBlock:
     """The block with its words quoted; as they were, they ride along."""
-    block = _unmarked(block)
     if isinstance(block, types.ResourceLink):
         words = {"name": block.name, "title": block.title, "description": block.description}
         return block.model_copy(
@@ -156,22 +150,25 @@ def _is_text(mime_type: str | None) -> bool:
 
 def _texts(blocks: Sequence[types.ContentBlock]) -> list[JSON]:
     return [
-        _unmarked(block).model_dump(by_alias=True, mode="json", exclude_none=True)
+        block.model_dump(by_alias=True, mode="json", exclude_none=True)
         for block in blocks
         if not _passes(block) or _has_text(block)
     ]
 
 
-def _unmarked(block: types.ContentBlock) -> types.ContentBlock:
-    changed: dict[str, object] = {"meta": foreign(block.meta)}
-    if isinstance(block, types.EmbeddedResource):
-        held = block.resource
-        changed["resource"] = held.model_copy(update={"meta": foreign(held.meta)})
-    return block.model_copy(update=changed)
+def without_marks(value: Value) -> Value:
+    """A copy of a message without the runtime's own marks, which a server could forge."""
+    if isinstance(value, list):
+        return [without_marks(item) for item in value]  # type: ignore[return-value]
+    if not isinstance(value, BaseModel):
+        return value
+    changed = {
+        name: _foreign(item) if name == "meta" else without_marks(item) for name, item in value
+    }
+    return value.model_copy(update=changed)
 
 
-def foreign(meta: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
-    """Without the runtime's own marks, which a server could forge."""
+def _foreign(meta: Mapping[str, JSON] | None) -> dict[str, JSON] | None:
     if meta is None:
         return None
     return {name: item for name, item in meta.items() if not name.lower().startswith(_OWN_MARKS)}

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import mcp_types as types
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel
 
 from sopilot.integrations.mcp.client_call import CURRENT_CALL, ClientCall
-from sopilot.integrations.mcp.content import foreign, recorded
+from sopilot.integrations.mcp.content import recorded, without_marks
 from sopilot.integrations.mcp.pins import Catalogue, Drift
 from sopilot.integrations.mcp.upstream import (
     Listing,
@@ -202,7 +202,7 @@ class GatewayTools:
             upstream = self.upstream(name)
             try:
                 if _offers(await upstream.capabilities(), request.method):
-                    return _unmarked(await upstream.ask(request, answer, call))
+                    return without_marks(await upstream.ask(request, answer, call))
             except (UpstreamFailed, UpstreamRefused) as refused:
                 problem = refused
         raise MCPError(types.INVALID_PARAMS, str(problem or f"no upstream has `{key}`"))
@@ -225,7 +225,7 @@ class GatewayTools:
             try:
                 if _offers(await upstream.capabilities(), request(params=None).method):
                     pages = [page async for page in upstream.pages(request, answer, call)]
-                    listed += [(name, _unmarked(page)) for page in pages]
+                    listed += [(name, without_marks(page)) for page in pages]
             except (UpstreamFailed, UpstreamRefused) as problem:
                 self._catalogue.tell(str(problem))
         return listed
@@ -253,19 +253,3 @@ def gateway_simulation(
 def _offers(capabilities: types.ServerCapabilities, method: str) -> bool:
     part = method.partition("/")[0]
     return getattr(capabilities, {"completion": "completions"}.get(part, part), None) is not None
-
-
-def _unmarked(result: Result) -> Result:
-    document = result.model_dump(by_alias=True, exclude_none=True)
-    return type(result).model_validate(_without_marks(document))
-
-
-def _without_marks(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            name: foreign(item)
-            if name == "_meta" and isinstance(item, dict)
-            else _without_marks(item)
-            for name, item in value.items()
-        }
-    return [_without_marks(item) for item in value] if isinstance(value, list) else value

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import json
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -29,20 +28,6 @@ _LONGEST_NAME = 64
 _READY_SECONDS = 1.0
 """How long an answer about the store is reused."""
 _GAUGE_SECONDS = 30.0
-_GC_THRESHOLD = 10_000
-
-
-@contextmanager
-def frozen_gc() -> Iterator[None]:
-    """Exempt what is loaded from garbage collection: it stays, and a call leaves no cycles."""
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(_GC_THRESHOLD, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
 
 
 async def require_store(store: Store) -> None:

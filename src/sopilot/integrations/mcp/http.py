@@ -37,7 +37,7 @@ from sopilot.integrations.mcp.client_call import (
     STATELESS,
     owner_of,
 )
-from sopilot.integrations.mcp.health import AdminApp, Health, ObservedApp, frozen_gc
+from sopilot.integrations.mcp.health import AdminApp, Health, ObservedApp
 from sopilot.integrations.mcp.options import PATH, HttpSettings, Limits, in_url
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import SessionPool
@@ -460,22 +460,13 @@ def listen(
 
 
 def _listening_socket(address: tuple[str, int], family: int) -> socket.socket:
-    # With the protocol named, asyncio disables Nagle's delay on accepted connections.
-    made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    try:
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            made.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        made.bind(address)
-        made.listen(1024)
-        # A client that vanished is noticed within two minutes.
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for name, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
-            if hasattr(socket, name):
-                made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
-    except OSError:
-        made.close()
-        raise
+    made = socket.create_server(address, family=family, backlog=1024)
+    # Accepted connections inherit these. A client that vanished is noticed within two minutes.
+    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, seconds in (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4)):
+        if hasattr(socket, name):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), seconds)
     return made
 
 
@@ -509,8 +500,7 @@ async def serve_http(
         loop.add_signal_handler(number, handler)
     admin = await _serve_admin(health, settings)
     try:
-        with frozen_gc():
-            await running.serve(sockets)
+        await running.serve(sockets)
     finally:
         for task in (watching, *admin):
             task.cancel()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from mcp.server.stdio import stdio_server
 
 from sopilot.handbook.model import Handbook
-from sopilot.integrations.mcp.health import Health, frozen_gc, require_store
+from sopilot.integrations.mcp.health import Health, require_store
 from sopilot.integrations.mcp.http import listen, serve_http
 from sopilot.integrations.mcp.options import HttpSettings, ServerOptions, UpstreamSpec
 from sopilot.integrations.mcp.pins import Catalogue, Pins, Tell
@@ -112,8 +112,7 @@ async def _on_streams(server: McpServer, tell: Tell) -> bool:
         loop.add_signal_handler(number, stop.set)
     talking = asyncio.create_task(converse())
     stopping = asyncio.create_task(stop.wait())
-    with frozen_gc():
-        await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({talking, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if talking.done():
         talking.result()

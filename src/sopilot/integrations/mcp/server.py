@@ -31,7 +31,7 @@ from sopilot.handbook.model import BUILT_IN
 from sopilot.integrations.logs import LOG, about
 from sopilot.integrations.mcp.client_call import CURRENT_CALL, Caller, ClientCall, Context, identify
 from sopilot.integrations.mcp.confirmation import ParkedCall, ParkedCalls
-from sopilot.integrations.mcp.content import answered, unchanged
+from sopilot.integrations.mcp.content import answered, without_marks
 from sopilot.integrations.mcp.gateway import GatewayTools, ToolHeld
 from sopilot.integrations.mcp.pins import Catalogue
 from sopilot.integrations.mcp.sessions import LiveSession, SessionPool
@@ -293,7 +293,7 @@ class McpServer:
             return answered(text, frame, ok=False, session_id=session.id)
         call.unknown = turn.unknown
         if self._silent and call.result is not None and not turn.unknown:
-            return unchanged(call.result)
+            return without_marks(call.result)
         ok = turn.ok or name == JUDGE_TOOL
         return answered(
             turn.answer, turn.frame_text, ok=ok, session_id=session.id, upstream=call.result

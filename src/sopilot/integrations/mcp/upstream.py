@@ -452,34 +452,35 @@ class Upstream:
         callers = {call.caller for call in self._calls}
         return self._calls[-1] if len(callers) == 1 else None
 
+    async def _put(
+        self, request: types.InputRequest, answer: type[Answer], needs: types.ClientCapabilities
+    ) -> Answer | types.ErrorData:
+        """Put the server's question to the client whose call is under way."""
+        call = self._asking_call
+        if call is None:
+            return no_client(request.method)
+        return await call.ask(request, answer, needs)
+
     async def _on_sampling(
         self, context: ClientRequestContext, params: types.CreateMessageRequestParams
     ) -> types.CreateMessageResult | types.CreateMessageResultWithTools | types.ErrorData:
-        call, request = self._asking_call, types.CreateMessageRequest(params=params)
-        if call is None:
-            return no_client(request.method)
+        request = types.CreateMessageRequest(params=params)
         if params.tools:
-            return await call.ask(request, types.CreateMessageResultWithTools, SAMPLING)
-        return await call.ask(request, types.CreateMessageResult, SAMPLING)
+            return await self._put(request, types.CreateMessageResultWithTools, SAMPLING)
+        return await self._put(request, types.CreateMessageResult, SAMPLING)
 
     async def _on_elicitation(
         self, context: ClientRequestContext, params: types.ElicitRequestParams
     ) -> types.ElicitResult | types.ErrorData:
         """Tell the user who asks: it isn't the runtime."""
-        call = self._asking_call
         message = f"`{self.spec.name}` asks: {params.message}"
         request = types.ElicitRequest(params=params.model_copy(update={"message": message}))
-        if call is None:
-            return no_client(request.method)
-        return await call.ask(request, types.ElicitResult, ELICITATION)
+        return await self._put(request, types.ElicitResult, ELICITATION)
 
     async def _on_roots(
         self, context: ClientRequestContext
     ) -> types.ListRootsResult | types.ErrorData:
-        call, request = self._asking_call, types.ListRootsRequest()
-        if call is None:
-            return no_client(request.method)
-        return await call.ask(request, types.ListRootsResult, ROOTS)
+        return await self._put(types.ListRootsRequest(), types.ListRootsResult, ROOTS)
 
     async def _on_message(self, message: object) -> None:
         if isinstance(message, types.ToolListChangedNotification):
