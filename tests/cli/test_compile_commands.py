@@ -76,22 +76,6 @@ def test_check_prints_every_finding_and_exits_1(tmp_path: Path) -> None:
     assert all(finding["line"] > 0 and finding["column"] > 0 for finding in findings)
 
 
-@pytest.mark.parametrize("verify", ["screen(user)", "{all: [screen(user), find(screen.user)]}"])
-def test_a_recipe_that_begins_with_what_is_not_offered_has_a_cure(
-    verify: str, tmp_path: Path
-) -> None:
-    book = tmp_path / "book.yaml"
-    hidden = "actions:\n  screen: {input: {user: string}, offered: false}\n"
-    text = SMALL.replace("find(user)", f"{verify}", 1).replace("actions:\n", hidden)
-    book.write_text(text, encoding="utf-8")
-    findings = json.loads(run("check", str(book), "--json").stdout)["findings"]
-    (finding,) = [one for one in findings if one["severity"] == "error"]
-    assert (finding["code"], finding["line"]) == ("missing-recipe", 12)
-    assert finding["help"] == (
-        "offer every action of one of its recipes, or write `verify: arguments`"
-    )
-
-
 def test_check_accepts_the_bundled_handbooks() -> None:
     result = run("check", "bank", "clinic", "it")
     assert result.exit_code == 0
@@ -137,54 +121,6 @@ def test_explain_says_who_approves() -> None:
 @pytest.mark.parametrize("name", ["compile", "check", "show", "format", "new"])
 def test_a_name_that_no_file_can_have_is_a_mistake_not_a_crash(name: str) -> None:
     assert mistake(name, "a" * 5_000)
-
-
-GATED = """\
-handbook: gated-desk
-actions:
-  login: {input: {user: string, password: {type: string, secret: true}}}
-  find: {input: {user: string}, requires: logged_in(user)}
-  look: {input: {user: string}}
-  close: {input: {user: string}}
-predicates:
-  logged_in(user):
-    says: The user {user} has logged in.
-    established_by: login(user, password)
-  known(user):
-    says: The user {user} is known.
-    verify: find(user)
-  seen(user):
-    says: The user {user} is here.
-    verify: look(user)
-procedures:
-  close:
-    requires:
-      in_order:
-        - known(user)
-        - logged_in(user)
-        - seen(user)
-"""
-
-
-def test_check_tells_of_a_gate_that_comes_too_late(handbook: Path) -> None:
-    handbook.write_text(GATED, encoding="utf-8")
-    result = run("check", str(handbook))
-    assert result.exit_code == 0
-    assert f"{handbook}:21:11: warning[gate-too-late]: `known(user)` calls `find`" in result.stdout
-    assert "help: put `logged_in(user)` in front of it" in result.stdout
-    assert f"{handbook}: note[recorded-only]: nothing blocks `close`" in result.stdout
-    assert "1 file checked: 0 errors, 1 warning" in result.stdout
-    notes = run("show", str(handbook), "--as", "explanation").stdout
-    assert "known(user) needs logged_in(user), which is opened only later" in notes
-
-
-def test_check_tells_of_a_gate_that_an_alternative_can_leave_shut(handbook: Path) -> None:
-    tree = "        - any: [logged_in(user), seen(user)]\n        - known(user)\n"
-    head = GATED.split("        - known(user)")[0]
-    handbook.write_text(head + tree, encoding="utf-8")
-    result = run("check", str(handbook))
-    assert f"{handbook}:22:11: warning[gate-may-stay-shut]: " in result.stdout
-    assert "help: require `logged_in(user)` by itself, in front of it" in result.stdout
 
 
 def test_programs_are_shown_and_told_apart_from_handbooks(handbook: Path, tmp_path: Path) -> None:

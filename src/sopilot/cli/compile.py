@@ -63,7 +63,6 @@ def command(source: str, output: Path | None, goal: str | None, tools: str | Non
 @click.argument("source")
 @option("--as FORM", "Form of the text.", "form", default="flat", show_default=True)
 @GOAL
-@option("--function NAME", "With --as frame: only this function.")
 @LANGUAGE
 @TOOLS
 @flag("--check", "Prove that every form quotes the same sentences, byte for byte.")
@@ -72,7 +71,6 @@ def show(
     source: str,
     form: str,
     goal: str | None,
-    function: str | None,
     language: str,
     tools: str | None,
     check: bool,
@@ -82,7 +80,7 @@ def show(
         broken = Exit.if_any(any(item.mismatches for item in result.values()))
         return Output(correspondence_json(result), correspondence_lines(result), broken)
     if form != EXPLANATION:
-        texts = shown(source, form, goal=goal, function=function, language=language, tools=tools)
+        texts = shown(source, form, goal=goal, language=language, tools=tools)
         return Output(texts, _text_lines(texts))
     units = compile_source(source, tools=tools, goal=goal)
     explained = {unit.label: explain(unit) for unit in units}

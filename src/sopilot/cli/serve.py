@@ -50,10 +50,6 @@ server_options = all_of(
         type=click.FloatRange(min=1), default=Settings().lease_seconds, hidden=True,
     ),
     option(
-        "--sweep-seconds", "Interval of the search for orphaned calls.",
-        type=click.FloatRange(min=0.5), default=2.0, hidden=True,
-    ),
-    option(
         "--log", "Format of the log on stderr.", "log_format", type=click.Choice(FORMATS),
         default="text", show_default=True,
     ),

@@ -28,22 +28,11 @@ def command() -> None:
 @SESSION
 @option("-o,--output", "File to write. Default: standard output.", type=NEW_FILE)
 @flag("--payloads", "Include contents stored beside the trace.")
-@flag("--without-programs", "Name the programs only by their hashes.")
 @STORE
-def export(
-    session_id: str,
-    output: Path | None,
-    payloads: bool,
-    without_programs: bool,
-    store: StoreAccess,
-) -> None:
+def export(session_id: str, output: Path | None, payloads: bool, store: StoreAccess) -> None:
     """Write the trace of session ID as JSON Lines."""
     store.require_readable("export", [session_id], contents=payloads)
-    trace = store.read(
-        lambda opened: export_trace(
-            opened, session_id, payloads=payloads, programs=not without_programs
-        )
-    )
+    trace = store.read(lambda opened: export_trace(opened, session_id, payloads=payloads))
     _hand_over(write_trace(trace), output)
 
 

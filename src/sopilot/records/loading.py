@@ -223,7 +223,6 @@ async def export_trace(
     session_id: str,
     *,
     payloads: bool = False,
-    programs: bool = True,
     secrets: bool = False,
     known: dict[str, str] | None = None,
 ) -> TraceFile:
@@ -252,7 +251,7 @@ async def export_trace(
         session_id,
         tuple(events),
         hashes,
-        texts if programs else {},
+        texts,
         about,
         tuple(await store.signatures(session_id)),
         leaving,

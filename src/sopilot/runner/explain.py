@@ -203,7 +203,6 @@ def shown(
     form: str,
     *,
     goal: str | None = None,
-    function: str | None = None,
     language: str = "en",
     tools: str | None = None,
 ) -> dict[str, Shown]:
@@ -217,11 +216,11 @@ def shown(
         # These forms take nothing but the names from them.
         handbook = Handbook(program.source.handbook)
         procedure = Procedure(program.entry, program.entry)
-        text = _text(form, handbook, procedure, program, function, language)
+        text = _text(form, handbook, procedure, program, language)
         return {f"{source}/{program.entry}": text}
     return {
         unit.label: unit.own_text(language)(form)
-        or _text(form, unit.handbook, unit.procedure, unit.program, function, language)
+        or _text(form, unit.handbook, unit.procedure, unit.program, language)
         for unit in compile_source(source, tools=tools, goal=goal)
     }
 
@@ -231,19 +230,16 @@ def _text(
     handbook: Handbook,
     procedure: Procedure,
     program: Program,
-    function_name: str | None,
     language: str,
 ) -> Shown:
     if form == "listing":
         return print_program(program)
     if form != "frame":
         return render(form, handbook, procedure, program, language)
-    functions = program.functions
-    if function_name is not None and function_name not in functions:
-        hint = did_you_mean(function_name, functions)
-        raise UserMistake(f"--function: `{function_name}` isn't a function; {hint}")
-    wanted = [function_name] if function_name else list(functions)
-    return {name: render_function(functions[name], program, language) for name in wanted}
+    return {
+        name: render_function(function, program, language)
+        for name, function in program.functions.items()
+    }
 
 
 def needs_handbook(source: str, what: str) -> UserMistake:

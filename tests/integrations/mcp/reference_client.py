@@ -6,18 +6,15 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import mcp_types as types
 from looped import looped
 from mcp.client import Client
 
-from sopilot.audit.audit import audit_trace
 from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.records.store import Store
 from sopilot.session.opening import attach_session
-from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import Example, load_example
 from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.step_tool import TOOL_NAME
@@ -70,15 +67,3 @@ async def prove(client: Client, store: Store) -> str:
         (held,) = session.held_calls
         await session.decide("approve", held.call_id, by="Kim", role="supervisor")
     return driven.session_id
-
-
-async def audited(store_path: Path, session_id: str) -> tuple[str, list[str]]:
-    store = SQLiteStore(store_path)
-    try:
-        session = await attach_session(store, session_id)
-        programs, events = session.programs.programs, session.events
-        await session.release()
-    finally:
-        await store.close()
-    report = audit_trace(programs, events, session_id=session_id)
-    return report.score_card.outcome, [finding.code for finding in report.findings]

@@ -10,25 +10,25 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
+from click.testing import CliRunner
 from gateway_scenes import Watched, call, played, until
 from mcp.client import Client
 from odd_upstream import FORGED, PICTURE
-from reference_client import CLOSING, prove, texts
+from reference_client import BANK, CLOSING, drive, prove, texts
 from served import free_port, gateway, odd_command, process
 
+from sopilot.cli.main import sopilot
 from sopilot.integrations.mcp.content import RUNTIME_META, SESSION_META, UPSTREAM_META
 from sopilot.integrations.mcp.server import CARD_URI, FRAME_URI
-from sopilot.tasks.examples.example import load_example
+from sopilot.stores.sqlite import SQLiteStore
 from sopilot.views.step_tool import TOOL_NAME
-
-BANK = load_example("bank").handbook
-PLAIN = Path(__file__).with_name("plain_upstream.py")
 
 
 @pytest.fixture(scope="module")
@@ -237,3 +237,28 @@ async def test_who_cannot_be_told_of_a_change_spoils_nobody_s_answer(
         assert not (await call(client, "echo", n=1)).is_error
         await until(lambda: "the client has left" in caplog.text)
     assert "a change was not reported to all clients" in caplog.text
+
+
+async def test_people_decide_from_the_command_line(tmp_path: Path) -> None:
+    """The server releases the session between calls, and sees what people decided."""
+    path = tmp_path / "s.db"
+    store = SQLiteStore(path)
+
+    async def approvals(*words: str) -> dict[str, Any]:
+        command = ["approvals", *words, "--store", f"sqlite:{path}", "--json"]
+        done = await asyncio.to_thread(CliRunner().invoke, sopilot, command)
+        assert done.exit_code == 0, done.output
+        document: dict[str, Any] = json.loads(done.stdout)
+        return document
+
+    async with (
+        gateway("bank", "close-empty", store=store, told=[]) as server,
+        Client(server.protocol) as client,
+    ):
+        session_id = (await drive(client, BANK, CLOSING, stop_when_held=True)).session_id
+        (held,) = (await approvals("list", session_id))["held"]
+        by = ("--as", "Kim", "--role", "supervisor")
+        await approvals("approve", session_id, held["call_id"], *by)
+        done = await call(client, CLOSING.goal, **CLOSING.arguments)
+        assert texts(done)[0].split(" ")[1] == "(ok):"
+    await store.close()

@@ -125,20 +125,6 @@ def test_a_sopbench_task_scores_as_bench_run_does(
     assert played == ran
 
 
-@pytest.mark.parametrize("view", ["pg", "flat"])
-@pytest.mark.parametrize("should_succeed", [True, pytest.param(False, marks=pytest.mark.slow)])
-@pytest.mark.sopbench
-@needs_sopbench
-def test_a_sopbench_task_over_mcp(view: str, should_succeed: bool) -> None:
-    pytest.importorskip("mcp", reason="needs the extra `mcp`")
-    from replayed_over_mcp import over_mcp
-
-    trial = bench_run("library", view, should_succeed=should_succeed)
-    assert trial.result is not None
-    moves = moves_of(trial.result.messages)
-    assert comparable(over_mcp(trial.record.task, moves, view=view)) == score_of(trial)
-
-
 async def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
     store = MemoryStore()
     play = await start_play(store, "bank/transfer-rent-share")

@@ -338,7 +338,6 @@ class ServerOptions(GatewayOptions):
     admin: str | None = None
     limited: tuple[str, ...] = ()
     lease_seconds: float
-    sweep_seconds: float = 2.0
     session_id: str | None = None
     store_spec: str | None = None
 

@@ -79,8 +79,7 @@ async def _serve(
             if http is None:
                 cut_off = await _on_streams(server, tell)
             else:
-                health = Health(store, meter, options.sweep_seconds)
-                await _over_http(server, http, tell, health, options.http)
+                await _over_http(server, http, tell, Health(store, meter), options.http)
         finally:
             await server.close()
     finally:
