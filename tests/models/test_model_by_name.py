@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from sopilot.models.hosted import HostedModel
 from sopilot.models.http import HttpModel
 from sopilot.models.local import fit, local_model_file, plain_messages, reply_schema
 from sopilot.models.open import make_model
-from sopilot.models.replay import ReplayModel, load_replay, record
+from sopilot.models.replay import load_replay, record
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema
 from sopilot.tasks.examples.example import load_example
 
@@ -54,7 +53,7 @@ def test_mistakes(name: str, problem: str) -> None:
         make_model(name, environment={})
 
 
-def test_replaying_a_recording(tmp_path: Path) -> None:
+async def test_replaying_a_recording(tmp_path: Path) -> None:
     call = ToolCall("c", "look", '{"at": 1')
     messages = [
         Message("system", "s"),
@@ -65,14 +64,10 @@ def test_replaying_a_recording(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text(record(SessionResult("id", Ending.EXECUTED, messages=messages)))
     model = load_replay(str(path))
-
-    async def ask() -> ModelReply:
-        return await model.complete(ModelRequest([]))
-
-    assert asyncio.run(ask()) == ModelReply("hello", (call,))
-    assert asyncio.run(ask()) == ModelReply("bye")
+    assert await model.complete(ModelRequest([])) == ModelReply("hello", (call,))
+    assert await model.complete(ModelRequest([])) == ModelReply("bye")
     with pytest.raises(RunEnded, match="asks for more"):
-        asyncio.run(ask())
+        await model.complete(ModelRequest([]))
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"sopilot_replies": 9}'])
@@ -81,11 +76,6 @@ def test_broken_recordings(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(UserMistake):
         load_replay(str(path))
-
-
-def test_an_empty_recording_ends_the_run() -> None:
-    with pytest.raises(RunEnded):
-        asyncio.run(ReplayModel([]).complete(ModelRequest([])))
 
 
 def test_local_replies_are_constrained() -> None:
@@ -129,8 +119,8 @@ def test_a_named_file_must_exist() -> None:
         local_model_file({"SOPILOT_LOCAL_MODEL": "/nowhere.gguf"})
 
 
-def test_hosted_models_are_read_through_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hosted_models_are_read_through_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("any_llm")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(UserMistake, match="cannot be used"):
-        asyncio.run(make_model("openai/gpt-4o-mini").complete(ModelRequest([])))
+        await make_model("openai/gpt-4o-mini").complete(ModelRequest([]))

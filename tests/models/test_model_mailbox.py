@@ -1,4 +1,4 @@
-"""A model that is a folder: whoever answers files, killed and started again."""
+"""A model that is a folder: programs answer its files, and are killed and started again."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import os
 import re
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,102 +21,91 @@ from sopilot.agent.providers import (
     Retries,
     complete_with_retries,
 )
-from sopilot.handbook.reader import load_handbook
 from sopilot.messages.errors import UserMistake
 from sopilot.models.mailbox import MailboxModel
 from sopilot.models.open import make_model
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
-from sopilot.tasks.scenarios import load_scenarios
 from sopilot.tasks.starter import starter
 
 ROOT = Path(__file__).parents[2]
 HELLO = ModelRequest([Message("system", "Be brief."), Message("user", "Hello")], timeout_seconds=20)
-QUICK = Retries(attempts=3, first_seconds=0.01)
 
 
 def requests(box: Path) -> list[Path]:
     return sorted((box / "requests").glob("*.json"))
 
 
-def answering(box: Path, answer: Callable[[dict[str, Any]], object], count: int = 1) -> Any:
-    """Answers so many requests in a thread, each once."""
-
-    def run() -> None:
-        done: set[str] = set()
-        until = time.monotonic() + 20
-        while len(done) < count and time.monotonic() < until:
+async def answered(box: Path, answer: Callable[[dict[str, Any]], object], count: int = 1) -> None:
+    """Answer so many requests, each once."""
+    async with asyncio.timeout(20):
+        while count:
             for path in requests(box):
                 reply = box / "replies" / path.name
                 if not reply.exists():
-                    text = json.dumps(answer(json.loads(path.read_text())))
-                    reply.with_suffix(".part").write_text(text)
+                    reply.with_suffix(".part").write_text(
+                        json.dumps(answer(json.loads(path.read_text())))
+                    )
                     os.replace(reply.with_suffix(".part"), reply)
-                    done.add(path.name + str(len(done)))
-            time.sleep(0.01)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    return thread
+                    count -= 1
+            await asyncio.sleep(0.01)
 
 
-def ask(model: MailboxModel, request: ModelRequest = HELLO, retries: Retries = QUICK) -> ModelReply:
-    async def run() -> ModelReply:
-        return await complete_with_retries(model, request, retries)
+async def ask(
+    box: Path,
+    request: ModelRequest = HELLO,
+    *answers: object,
+    attempts: int = 3,
+    about: dict[str, str] | None = None,
+) -> ModelReply:
+    """The reply to a request that gets these answers, one after the other."""
+    model, given = MailboxModel(str(box), about=about), iter(answers)
+    retries = Retries(attempts=attempts, first_seconds=0.01)
+    answering = asyncio.create_task(answered(box, lambda asked: next(given), len(answers)))
+    reply = await complete_with_retries(model, request, retries)
+    await answering
+    return reply
 
-    return asyncio.run(run())
 
-
-def test_a_reply_is_asked_for_once_whoever_asks_again(tmp_path: Path) -> None:
-    reply = {
+async def test_a_killed_run_finds_its_reply_again(tmp_path: Path) -> None:
+    answer = {
         "content": "Good morning.",
         "tool_calls": [{"id": "a", "name": "look", "arguments": {"at": "it"}}],
         "usage": {"prompt_tokens": 7},
         "model": "me",
     }
-    thread = answering(tmp_path, lambda asked: reply)
-    first = ask(MailboxModel(str(tmp_path), about={"task": "t"}))
-    thread.join()
+    first = await ask(tmp_path, HELLO, answer, about={"task": "t"})
     assert first.content == "Good morning."
     assert first.tool_calls == (ToolCall("a", "look", '{"at": "it"}'),)
     assert (first.usage.prompt_tokens, first.served.model) == (7, "me")
-    again = ask(MailboxModel(str(tmp_path), about={"task": "t"}))
-    assert again == first, "after a kill the reply is there"
-    (kept,) = requests(tmp_path)
-    asked = json.loads(kept.read_text())
-    assert asked["id"] == kept.stem
-    assert asked["about"] == {"task": "t"}
-    assert [one["role"] for one in asked["request"]["messages"]] == ["system", "user"]
-    assert str(tmp_path) not in kept.read_text(), "a folder that was moved goes on"
+    assert await ask(tmp_path, HELLO, about={"task": "t"}) == first
+    (path,) = requests(tmp_path)
+    request = json.loads(path.read_text())
+    assert (request["id"], request["about"]) == (path.stem, {"task": "t"})
+    assert [message["role"] for message in request["request"]["messages"]] == ["system", "user"]
+    assert str(tmp_path) not in path.read_text(), "a folder that was moved goes on"
 
 
-def test_another_run_or_another_word_is_another_request(tmp_path: Path) -> None:
+async def test_another_run_or_another_word_is_another_request(tmp_path: Path) -> None:
     for about, request in (
         ({"run": "1"}, HELLO),
         ({"run": "2"}, HELLO),
         ({"run": "1"}, ModelRequest([Message("user", "Hello!")])),
-        ({"run": "1"}, ModelRequest(HELLO.messages, temperature=0.7)),
+        ({"run": "1"}, replace(HELLO, temperature=0.7)),
     ):
-        short = ModelRequest(
-            request.messages, temperature=request.temperature, timeout_seconds=0.05
-        )
+        short = replace(request, timeout_seconds=0.05)
         with pytest.raises(InfrastructureFailure, match="no answer within"):
-            ask(MailboxModel(str(tmp_path), about=about), short, Retries(attempts=1))
+            await ask(tmp_path, short, attempts=1, about=about)
     assert len(requests(tmp_path)) == 4
 
 
-def test_several_at_once(tmp_path: Path) -> None:
-    thread = answering(
-        tmp_path, lambda asked: {"content": asked["request"]["messages"][-1]["content"]}, count=5
+async def test_several_at_once(tmp_path: Path) -> None:
+    model = MailboxModel(str(tmp_path))
+    some = [ModelRequest([Message("user", f"number {n}")]) for n in range(5)]
+    *replies, _ = await asyncio.gather(
+        *(model.complete(request) for request in some),
+        answered(tmp_path, lambda asked: asked["request"]["messages"][-1], count=5),
     )
-
-    async def run() -> list[ModelReply]:
-        model = MailboxModel(str(tmp_path))
-        some = [ModelRequest([Message("user", f"number {n}")]) for n in range(5)]
-        return list(await asyncio.gather(*(model.complete(one) for one in some)))
-
-    replies = asyncio.run(run())
-    thread.join()
-    assert [one.content for one in replies] == [f"number {n}" for n in range(5)]
+    assert [reply.content for reply in replies] == [f"number {n}" for n in range(5)]
 
 
 @pytest.mark.parametrize(
@@ -130,39 +118,26 @@ def test_several_at_once(tmp_path: Path) -> None:
         ({"choices": []}, "no choice"),
     ],
 )
-def test_a_reply_that_cannot_be_used_is_set_aside_and_asked_for_again(
+async def test_an_unusable_reply_is_set_aside_and_requested_again(
     tmp_path: Path, bad: object, problem: str
 ) -> None:
-    given = iter([bad, {"content": "better"}])
-    thread = answering(tmp_path, lambda asked: next(given), count=2)
-    assert ask(MailboxModel(str(tmp_path))).content == "better"
-    thread.join()
+    assert (await ask(tmp_path, HELLO, bad, {"content": "better"})).content == "better"
     (refused,) = (tmp_path / "replies").glob("*.refused-1")
     assert json.loads(refused.read_text()) == bad
     refused.replace(refused.with_suffix(""))
-
-    async def once() -> None:
+    with pytest.raises(ProviderError, match=problem):
         await MailboxModel(str(tmp_path)).complete(HELLO)
 
-    with pytest.raises(ProviderError, match=problem):
-        asyncio.run(once())
 
-
-def test_a_reply_that_is_being_written_is_waited_for(tmp_path: Path) -> None:
-    (tmp_path / "replies").mkdir()
-
-    def slowly() -> None:
-        while not requests(tmp_path):
-            time.sleep(0.01)
-        reply = tmp_path / "replies" / requests(tmp_path)[0].name
-        reply.write_text('{"content": ')
-        time.sleep(0.3)
-        reply.write_text('{"content": "whole"}')
-
-    thread = threading.Thread(target=slowly)
-    thread.start()
-    assert ask(MailboxModel(str(tmp_path))).content == "whole"
-    thread.join()
+async def test_a_reply_that_is_being_written_is_waited_for(tmp_path: Path) -> None:
+    asking = asyncio.create_task(MailboxModel(str(tmp_path)).complete(HELLO))
+    while not requests(tmp_path):
+        await asyncio.sleep(0.01)
+    reply = tmp_path / "replies" / requests(tmp_path)[0].name
+    reply.write_text('{"content": ')
+    await asyncio.sleep(0.3)
+    reply.write_text('{"content": "whole"}')
+    assert (await asking).content == "whole"
 
 
 def test_a_mailbox_needs_a_folder() -> None:
@@ -171,45 +146,41 @@ def test_a_mailbox_needs_a_folder() -> None:
     assert make_model("mailbox:some/box").name == "mailbox:box"
 
 
-def test_the_documents_example_answers_a_whole_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("command", "task"),
+    [
+        (("run", "bank", "--view", "pg"), "bank/transfer-rent-share"),
+        (
+            ("test", "my-desk.yaml", "--only", "a fresh order is refunded"),
+            "my-desk/a fresh order is refunded",
+        ),
+    ],
+)
+def test_the_documents_example_answers_whole_commands(
+    tmp_path: Path, command: tuple[str, ...], task: str
+) -> None:
     text = (ROOT / "docs" / "how-to" / "measure-an-agent.md").read_text(encoding="utf-8")
     found = re.search(r"<!-- file: answerer.py -->\n```python\n(.*?)```", text, re.DOTALL)
     assert found is not None
     (tmp_path / "answerer.py").write_text(found[1])
+    for suffix, content in zip(("yaml", "scenarios.yaml"), starter("my-desk"), strict=True):
+        (tmp_path / f"my-desk.{suffix}").write_text(content, encoding="utf-8")
     box = tmp_path / "box"
     box.mkdir()
     answerer = subprocess.Popen([sys.executable, str(tmp_path / "answerer.py"), str(box)])
-    command = ["run", "bank", "--view", "pg", "--model", f"mailbox:{box}", "--json"]
     environment = {**os.environ, "SOPILOT_HOME": str(tmp_path / "home")}
+    whole = [sys.executable, "-m", "sopilot.cli.main", *command, "--model", f"mailbox:{box}"]
     done = subprocess.run(
-        [sys.executable, "-m", "sopilot.cli.main", *command],
-        capture_output=True, text=True, check=False, env=environment,
+        [*whole, "--json"], capture_output=True, text=True, check=False, env=environment,
+        cwd=tmp_path, timeout=60,
     )  # fmt: skip
     (box / "stop").touch()
     assert answerer.wait(timeout=20) == 0
     result = json.loads(done.stdout)
-    assert result["agent_turns"] == len(requests(box)) > 1
-    assert result["ending"] in ("abandoned", "budget")
-
-
-def test_scenarios_are_played_by_whoever_answers(tmp_path: Path) -> None:
-    handbook, scenarios = starter("my-desk")
-    (tmp_path / "my-desk.yaml").write_text(handbook, encoding="utf-8")
-    (tmp_path / "my-desk.scenarios.yaml").write_text(scenarios, encoding="utf-8")
-    box = tmp_path / "box"
-    names = load_scenarios(scenarios, load_handbook(handbook), "x").scenarios
-    thread = answering(box, lambda asked: {"content": "No."}, count=3)
-    command = ["test", str(tmp_path / "my-desk.yaml"), "--model", f"mailbox:{box}", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "sopilot.cli.main", *command, "--only", names[0].name],
-        capture_output=True, text=True, check=False, timeout=60,
-    )  # fmt: skip
-    thread.join()
-    assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["scenarios"][0]["ending"] == "abandoned"
-    assert {json.loads(path.read_text())["about"]["task"] for path in requests(box)} == {
-        f"my-desk/{names[0].name}"
-    }
+    (ran,) = result.get("scenarios", [result])
+    assert ran["ending"] in ("abandoned", "budget")
+    assert len(requests(box)) > 1
+    assert {json.loads(path.read_text())["about"]["task"] for path in requests(box)} == {task}
 
 
 def test_the_folder_may_name_the_run(tmp_path: Path) -> None:
