@@ -222,16 +222,17 @@ def test_the_demo_shows_no_secret(tmp_path: Path, form: list[str]) -> None:
 
 def test_a_server_logs_and_answers_no_secret(tmp_path: Path) -> None:
     """A right password, a wrong one, and one in the wrong place."""
+    pytest.importorskip("mcp", reason="needs the extra `mcp`")
+    from mcp_servers import HELLO
+
     attempts = [
         {"username": "anna", "password": OF_THE_BANK[0]},
         {"username": "anna", "password": "heron-24"},
         {"username": [OF_THE_BANK[0]]},
         {"username": "anna", "passwort": OF_THE_BANK[0]},
     ]
-    hello = {"protocolVersion": "2025-06-18", "capabilities": {},
-             "clientInfo": {"name": "test", "version": "1"}}  # fmt: skip
     messages: list[dict[str, Any]] = [
-        {"id": 0, "method": "initialize", "params": hello},
+        {"id": 0, "method": "initialize", "params": HELLO},
         {"method": "notifications/initialized"},
     ]
     messages += [

@@ -152,7 +152,7 @@ def test_chat_waits_for_an_approval_and_is_resumed(typed: str) -> None:
 
 
 def test_chat_without_a_word() -> None:
-    assert "before anybody asked for anything" in mistake("chat", "bank")
+    assert "ended before the first request" in mistake("chat", "bank")
 
 
 # --- a handbook of one's own ------------------------------------------------------------------

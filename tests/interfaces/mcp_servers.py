@@ -21,6 +21,13 @@ from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.views.catalogue import view_named
 
+HELLO: dict[str, Any] = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {},
+    "clientInfo": {"name": "test", "version": "1"},
+}
+"""Parameters of `initialize`."""
+
 
 def bank_pool(store: Store | None = None, **options: Any) -> SessionPool:
     service = source_service(open_source("bank"), view_named("pg"))

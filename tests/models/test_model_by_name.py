@@ -66,7 +66,7 @@ async def test_replaying_a_recording(tmp_path: Path) -> None:
     model = load_replay(str(path))
     assert await model.complete(ModelRequest([])) == ModelReply("hello", (call,))
     assert await model.complete(ModelRequest([])) == ModelReply("bye")
-    with pytest.raises(RunEnded, match="asks for more"):
+    with pytest.raises(RunEnded, match="needs more"):
         await model.complete(ModelRequest([]))
 
 

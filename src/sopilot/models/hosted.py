@@ -33,8 +33,8 @@ _PASSING = {"RateLimitError": "http-429", "ProviderError": "http-500", "TimeoutE
 
 
 class HostedModel:
-    """Keys come from the environment, under the names that the provider's own library uses.
-    Given ``served``, an answer of any other model is a failure of the provider."""
+    """A provider's model. The provider's library reads its key from the environment, unless
+    ``key`` is set. If ``served`` is set, an answer by any other model is a failure."""
 
     def __init__(
         self, provider: str, model: str, *, key: str | None = None, served: str | None = None
@@ -62,7 +62,7 @@ class HostedModel:
                 **wire_sampling(request),
             )
             answer = completion.model_dump()
-        except Exception as error:  # whatever a provider's library makes of an answer
+        except Exception as error:  # providers' libraries raise errors of any kind
             name = type(error).__name__
             raise ProviderError(
                 f"{name}: {str(error)[:LONGEST_SHOWN]}",

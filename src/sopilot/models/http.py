@@ -1,4 +1,4 @@
-"""Any endpoint that speaks the Chat Completions API."""
+"""Endpoints that implement the Chat Completions API."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 class HttpModel:
-    """``url`` ends in ``/v1``. Never retries by itself: the loop owns the retries.
+    """``url`` ends in ``/v1``. The loop owns the retries, so this class never retries.
 
-    Given ``served``, an answer of any other model is a failure of the endpoint.
+    If ``served`` is set, an answer by any other model is a failure.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ def shown(content: bytes) -> str:
 
 
 def _seconds(text: str | None) -> float | None:
-    """A number of seconds, or the date until when to wait."""
+    """Read `Retry-After`: a number of seconds or a date."""
     if text is None:
         return None
     try:

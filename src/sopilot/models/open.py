@@ -1,4 +1,4 @@
-"""Models by the name a person types."""
+"""Models by name, as people type it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAILBOX: Final = "mailbox:"
 
 
 async def close_model(model: Model | User | None) -> None:
-    """Lets go of connections, where a model or a user that one plays holds any."""
+    """Close the connections of a model, or of a user that a model plays."""
     close = getattr(model, "close", None)
     if close is not None:
         await close()
@@ -39,15 +39,15 @@ def make_model(
     about: Mapping[str, str] | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Model:
-    """The model of that name; nothing is imported or fetched that it does not need.
+    """Make the model of that name. Import and fetch only what it needs.
 
-    ``openai-compatible`` takes its address from ``SOPILOT_MODEL_URL``. The key of
-    an endpoint is in ``key_variable``, else in ``SOPILOT_MODEL_KEY``, else in
-    ``OPENAI_API_KEY``; a provider's library knows its own. Given ``served``, answers of other
-    models are refused. ``about`` says to a mailbox what the run is.
+    ``openai-compatible`` takes its address from ``SOPILOT_MODEL_URL``. The key of an endpoint is
+    in ``key_variable``, else in ``SOPILOT_MODEL_KEY``, else in ``OPENAI_API_KEY``. A provider's
+    library has its own variable. If ``served`` is set, answers by other models are refused.
+    ``about`` describes the run to a mailbox.
     """
     if key_variable is not None and not environment.get(key_variable):
-        message = f"the key of `{public_name(name)}` is to be in {key_variable}, which is not set"
+        message = f"the key of `{public_name(name)}` belongs in {key_variable}, which isn't set"
         raise mistake("no-key", message, help=f"export {key_variable}=…")
     if name == "reference":
         if judge is None:

@@ -1,4 +1,4 @@
-"""A person at the terminal, in the model's place or as the user who is served."""
+"""A person at the terminal, as the model or as the user."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ HELP = (
 
 
 class PersonModel:
-    """``adviser`` proposes each move; the person takes it or makes another one."""
+    """``adviser`` proposes each move; the person makes it or another move."""
 
     def __init__(self, adviser: Model) -> None:
         self._adviser = adviser
@@ -93,8 +93,8 @@ _QUESTION = re.compile(re.escape(ASK) + r"((?:(?:, )?`\w+`)+)\?$", re.MULTILINE)
 
 
 class HumanUser:
-    """An empty line or the end of the input ends the dialog. A bare answer to the reference
-    executor's question is the value of the name it asked for."""
+    """The user of a chat. An empty line or the end of the input ends the dialog. If the reference
+    executor asks for a value by name, a bare answer is that value."""
 
     def __init__(
         self, request: str | None = None, read: ReadValue = lambda name, text: text
@@ -107,7 +107,7 @@ class HumanUser:
             click.echo(PROMPT, nl=False)
             line = sys.stdin.readline()
             if not line:
-                raise UserMistake("the input ended before anybody asked for anything")
+                raise UserMistake("the input ended before the first request")
             self._request = line.strip()
         return self._request
 
@@ -130,8 +130,8 @@ class HumanUser:
 
 
 async def _typed() -> None:
-    """Until there is something to read. The lease is renewed meanwhile, and an interrupt is
-    heard at once, which a thread that waits for a line would not allow."""
+    """Wait for input. Meanwhile the lease is renewed, and an interrupt takes effect at once; a
+    thread that waits for a line would block both."""
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     try:

@@ -1,4 +1,4 @@
-"""A recorded session as a model: the same replies again, for tests and debugging."""
+"""A recorded session as a model, for tests and debugging."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ FORMAT = 1
 
 
 class ReplayModel:
-    """Gives the recorded replies in order. A run that
-    asks for more than was recorded has diverged and ends."""
+    """Returns the recorded replies in order. A run that needs more has diverged and ends."""
 
     def __init__(self, replies: Sequence[ModelReply], *, name: str = "replay") -> None:
         self._replies = tuple(replies)
@@ -31,16 +30,14 @@ class ReplayModel:
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         if self._next >= len(self._replies):
-            raise RunEnded(
-                f"the recording holds {len(self._replies)} replies and the run asks for more"
-            )
+            raise RunEnded(f"the recording has {len(self._replies)} replies and the run needs more")
         reply = self._replies[self._next]
         self._next += 1
         return reply
 
 
 def record(result: SessionResult) -> str:
-    """The replies of a run as JSON, to be replayed."""
+    """The replies of a run as JSON, for `replay:FILE`."""
     replies = [_to_json(message) for message in result.messages if message.role == "assistant"]
     document = {"sopilot_replies": FORMAT, "session": result.session_id, "replies": replies}
     return json.dumps(document, ensure_ascii=False, indent=1) + "\n"
@@ -69,8 +66,8 @@ def _to_json(message: Message) -> JSON:
 
 
 def reply_from_json(value: Any) -> ModelReply:
-    """``{content, tool_calls: [{id, name, arguments}]}``; arguments as the text a model writes,
-    or as the object that it stands for."""
+    """Read ``{content, tool_calls: [{id, name, arguments}]}``. ``arguments`` are JSON text, as a
+    model writes them, or an object."""
     try:
         calls = tuple(_call(call) for call in value.get("tool_calls", ()))
         return ModelReply(str(value.get("content", "")), calls)

@@ -72,7 +72,7 @@ def wire_request(request: ModelRequest, model: str) -> dict[str, Any]:
 
 
 def wire_sampling(request: ModelRequest) -> dict[str, Any]:
-    """What is ``None`` is left to the provider."""
+    """Leave out unset values: the provider decides about them."""
     values = {
         "temperature": request.temperature,
         "seed": request.seed,
@@ -82,8 +82,8 @@ def wire_sampling(request: ModelRequest) -> dict[str, Any]:
 
 
 def read_reply(body: object) -> ModelReply:
-    """A completion. What is not one is the provider's failure, and so is one that says nothing
-    and one that a filter cut: neither is the model's word."""
+    """Read a completion. Anything else is the provider's failure. So is an empty completion, or
+    one that a filter cut."""
     if not isinstance(body, Mapping):
         raise ProviderError("the answer is not an object", kind=SHAPE)
     choices = items(body.get("choices"), "choices")
@@ -108,7 +108,7 @@ def read_reply(body: object) -> ModelReply:
 
 
 def usable(reply: ModelReply) -> ModelReply:
-    """The reply, unless a filter cut it or nothing is in it."""
+    """Return the reply, unless a filter cut it or it is empty."""
     reason = reply.served.finish_reason
     if reason == FILTERED:
         raise ProviderError(
@@ -140,8 +140,8 @@ def read_served(body: Mapping[str, object]) -> Served:
 
 
 def check_served(reply: ModelReply, expected: str | None) -> ModelReply:
-    """The reply, if the model that was asked for gave it. A date, a number of at least three
-    digits or `latest` behind a name is a version of the same model."""
+    """Return the reply if it is by the expected model. A date, a number of at least three digits
+    or `latest` behind a name is a version of the same model."""
     served = reply.served.model
     if expected and served and _family(served) != _family(expected):
         raise ProviderError(
@@ -158,7 +158,7 @@ def _family(model: str) -> str:
 
 
 def read_usage(usage: object) -> Usage:
-    """What is no count counts as 0: an answer is not thrown away for its bill."""
+    """Read invalid counts as 0: a wrong bill doesn't invalidate the answer."""
     if not isinstance(usage, Mapping):
         return Usage()
     return Usage(
@@ -175,7 +175,7 @@ def _detail(usage: Mapping[str, object], group: str, name: str) -> object:
 
 
 def provider_says(body: Mapping[str, object]) -> ProviderError | None:
-    """The error that a body carries in place of a completion."""
+    """Read the error in a body without a completion."""
     error = body.get("error")
     if not error:
         return None
@@ -190,20 +190,19 @@ def provider_says(body: Mapping[str, object]) -> ProviderError | None:
 
 
 def kind_of_refusal(body: object) -> str:
-    """By the codes that providers share: a request that is too long, one that a filter stops."""
+    """Classify an error by the codes that providers share: too long, or stopped by a filter."""
     error = body.get("error") if isinstance(body, Mapping) else None
     code = error.get("code") if isinstance(error, Mapping) else None
     return {"context_length_exceeded": CONTEXT, FILTERED: FILTER}.get(str(code), "")
 
 
 def well_formed(value: str) -> str:
-    """The text with lone surrogates replaced: no file, database or wire takes them. Halves of
-    a pair that came apart are joined."""
+    """Replace lone surrogates, which no file, database or wire accepts; join separated pairs."""
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def items(value: object, name: str) -> list[Mapping[str, Any]]:
-    """A list of objects; none if it is left out."""
+    """A list of objects; empty if it is missing."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -218,7 +217,7 @@ def mapping(value: object, name: str) -> Mapping[str, Any]:
 
 
 def text(value: object, name: str) -> str:
-    """A text; empty if it is left out. Some providers send a list of parts."""
+    """A text; empty if it is missing. Some providers send a list of parts."""
     if value is None:
         return ""
     if isinstance(value, list):
@@ -233,13 +232,13 @@ def _string(value: object, name: str) -> str:
 
 
 def call_id(call: Mapping[str, object]) -> str:
-    """Empty where the provider names none, or none that can be sent back."""
+    """The call's id; empty if it is missing or isn't text."""
     result = call.get("id")
     return result if isinstance(result, str) else ""
 
 
 def arguments_text(value: object) -> str:
-    """The arguments of a call as JSON text, as which they should have come."""
+    """The arguments of a call as JSON text."""
     if value is None or isinstance(value, str):
         return value or ""
     return json_text(value)

@@ -57,10 +57,15 @@ def called(number: Any, name: str, arguments: dict[str, Any]) -> None:
     global changed
     with SEEN.open("a") as file:
         file.write(f"{name}{' changed' if changed else ''}\n")
+    if LIE == "garbled":  # prints lines that are no messages, and half a character
+        print("a line for nobody", '{"id": 1}', sep="\n", flush=True)
+        text = "\ud800" if name == "open_door" else "fine"
+        return says({"id": number, "result": {"content": [{"type": "text", "text": text}]}})
     if LIE == "read" and name == "look_up" and lies():
         changed = True
     value = {"look_up": {"invited": True}, "open_door": {"opened": True}}.get(name, arguments)
     says({"id": number, "result": {"content": [], "structuredContent": value}})
+    return None
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import mcp_types as types
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from mcp_servers import bank_pool, serving
+from mcp_servers import HELLO, bank_pool, serving
 from reference_client import texts
 
 from sopilot.integrations.mcp.client_call import SESSION_HEADER
@@ -292,16 +292,7 @@ async def test_another_owners_connection_cannot_be_ridden() -> None:
     ):
         url = f"http://{OWN}{PATH}"
         accept = {"accept": "application/json, text/event-stream"}
-        hello = {
-            "jsonrpc": "2.0",
-            "id": 1,
-            "method": "initialize",
-            "params": {
-                "protocolVersion": "2025-06-18",
-                "capabilities": {},
-                "clientInfo": {"name": "anna", "version": "1"},
-            },
-        }
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
         opened = await http.post(
             url, json=hello, headers={**accept, "authorization": f"Bearer {ANNA}"}
         )

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import httpx2
-from mcp_servers import bank_pool, serving
+from mcp_servers import HELLO, bank_pool, serving
 
 from sopilot.integrations.mcp.options import HttpSettings, Limits, read_limits
 from sopilot.integrations.mcp.server import McpServer
@@ -106,13 +106,9 @@ async def test_who_says_nothing_gives_way_at_once() -> None:
 
 
 async def connect(client: httpx2.AsyncClient, settings: HttpSettings) -> httpx2.Response:
-    about = {"protocolVersion": "2025-06-18", "capabilities": {}}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize"}
-    params = {**about, "clientInfo": {"name": "t", "version": "1"}}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
     accept = {"Accept": "application/json, text/event-stream"}
-    return await client.post(
-        settings.url, json={**request, "params": params}, headers=accept, timeout=20
-    )
+    return await client.post(settings.url, json=request, headers=accept, timeout=20)
 
 
 async def test_clients_that_connect_and_stay_are_counted() -> None:

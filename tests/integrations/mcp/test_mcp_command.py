@@ -18,17 +18,14 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from click.testing import CliRunner
+from mcp_servers import HELLO
 
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import SopilotError
 from sopilot.stores.sqlite import SQLiteStore
 from warm import warm_python
 
-HELLO = {
-    "jsonrpc": "2.0", "id": 1, "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {},
-               "clientInfo": {"name": "test", "version": "1"}},
-}  # fmt: skip
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 STEP = {"name": "pg_program_step", "arguments": {"operation": "start", "goal": "transfer"}}
 START = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": STEP}
@@ -114,7 +111,7 @@ def started(python: Sequence[str], folder: Path, *options: str) -> Iterator[Any]
 async def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -> None:
     """Although a thread waits for the client's next line."""
     with started([sys.executable], tmp_path) as running:
-        for messages in ([HELLO], [READY, START]):
+        for messages in ([INITIALIZE], [READY, START]):
             send(running.stdin, *messages)
             assert b"result" in running.stdout.readline()
         running.send_signal(signal.SIGINT)
@@ -126,7 +123,7 @@ async def test_an_interrupt_ends_it_and_gives_the_session_back(tmp_path: Path) -
 
 def test_a_client_that_goes_away_ends_it_quietly(tmp_path: Path) -> None:
     with started(warm_python(), tmp_path) as running:
-        send(running.stdin, HELLO)
+        send(running.stdin, INITIALIZE)
         running.stdout.readline()
         running.stdout.close()
         send(running.stdin, READY, START)

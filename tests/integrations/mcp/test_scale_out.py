@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp_servers import bank_pool, serving
+from mcp_servers import HELLO, bank_pool, serving
 
 from sopilot.files.settings import filled, read_settings
 from sopilot.integrations.mcp.health import Health
@@ -79,12 +79,7 @@ class Talker:
         return await self.http.post(url, json=body, headers=self.headers)
 
     async def initialize(self) -> httpx2.Response:
-        about_us = {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "t", "version": "1"},
-        }
-        answer = await self.post("initialize", about_us)
+        answer = await self.post("initialize", HELLO)
         if answer.status_code == 200:
             self.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
         return answer

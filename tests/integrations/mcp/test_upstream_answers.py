@@ -22,20 +22,21 @@ from sopilot.integrations.mcp.options import HttpSettings, UpstreamSpec
 from sopilot.integrations.mcp.upstream import Upstream, UpstreamFailed, UpstreamRefused
 from warm import warm_python
 
-GARBLED = Path(__file__).with_name("garbled_upstream.py")
+LYING = Path(__file__).with_name("lying_upstream.py")
 
 
-async def test_an_answer_that_cannot_be_read_is_not_waited_for() -> None:
-    spec = UpstreamSpec("it", command=(*warm_python(), str(GARBLED)))
+async def test_an_answer_that_cannot_be_read_is_not_waited_for(tmp_path: Path) -> None:
+    command = (*warm_python(), str(LYING), "garbled", str(tmp_path / "seen"))
+    spec = UpstreamSpec("it", command=command)
     upstream = Upstream(spec, timeout_seconds=300)
     async with asyncio.timeout(60):
         with pytest.raises(UpstreamFailed):
-            await upstream.call("garbled", {})
+            await upstream.call("open_door", {})
         # Lines that a server merely prints don't break its connection.
         await upstream.connect()
         connection = upstream.connection_id
         for _ in range(3):
-            result = await upstream.call("plain", {})
+            result = await upstream.call("note", {})
             assert result.content[0].model_dump()["text"] == "fine"
         assert upstream.connection_id == connection
     await upstream.close()
