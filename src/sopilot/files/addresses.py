@@ -1,4 +1,4 @@
-"""Addresses that people write."""
+"""URLs that people write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sopilot.messages.errors import mistake
 
 
 def require_url(url: str) -> str:
-    """The URL, if one can connect to it: nothing else tells where a character too many stands."""
+    """Return the URL, or raise a mistake that names what is wrong with it."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port

@@ -25,8 +25,8 @@ Done = TypeVar("Done")
 def in_parts(
     work: Callable[[Part], Done], parts: Sequence[Part], *, workers: int, on: On
 ) -> Iterator[Done]:
-    """Yield the result of ``work`` for each part. ``work`` is a function of a module and keeps
-    nothing between parts: any worker may get any of them."""
+    """Yield the result of ``work`` for each part. ``work`` is a module's function and keeps no
+    state between parts: any worker can get any part."""
     if on == "ray":
         yield from _on_ray(work, parts, workers)
     elif workers == 1 or len(parts) <= 1:
@@ -38,10 +38,10 @@ def in_parts(
 
 @contextmanager
 def processes(count: int) -> Iterator[ProcessPoolExecutor]:
-    """A pool that ends with its leader, and at once when that is interrupted."""
+    """A pool that ends with this process, and at once when this process is interrupted."""
     context = multiprocessing.get_context("spawn")
     with (
-        _nothing_from_here(),
+        _safe_path(),
         ProcessPoolExecutor(count, mp_context=context, initializer=end_with_the_leader) as pool,
     ):
         try:
@@ -53,7 +53,7 @@ def processes(count: int) -> Iterator[ProcessPoolExecutor]:
 
 
 @contextmanager
-def _nothing_from_here() -> Iterator[None]:
+def _safe_path() -> Iterator[None]:
     """Keep processes that start meanwhile from importing modules of the present folder."""
     before = os.environ.get(_SAFE_PATH)
     os.environ[_SAFE_PATH] = "1"
@@ -67,23 +67,23 @@ def _nothing_from_here() -> Iterator[None]:
 
 
 def end_with_the_leader() -> None:
-    """End a worker whose leader was killed; it would wait for work for ever. The leader handles
-    Ctrl-C."""
+    """End this worker when its leader was killed; else it would wait for work for ever. The leader
+    handles Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     leader = multiprocessing.parent_process()
     if leader is not None:
-        threading.Thread(target=_outlive_nobody, args=(leader.sentinel,), daemon=True).start()
+        threading.Thread(target=_exit_after, args=(leader.sentinel,), daemon=True).start()
 
 
-def _outlive_nobody(leader: int) -> None:
+def _exit_after(leader: int) -> None:
     multiprocessing.connection.wait([leader])
-    os._exit(1)  # what is kept is written in one piece: what was under way is done again
+    os._exit(1)  # results are written whole, so unfinished work is repeated
 
 
 @contextmanager
 def ray_cluster(processors: int) -> Iterator[ModuleType]:
-    """The cluster of ``RAY_ADDRESS``, or one of this machine that ends with the work. Ray tells
-    about dead workers on stdout, which belongs to a command's answer."""
+    """The cluster of ``RAY_ADDRESS``, or a cluster on this machine that ends with the work. Ray
+    reports dead workers on stdout, which belongs to the command's answer."""
     import ray
 
     with redirect_stdout(sys.stderr):

@@ -22,7 +22,7 @@ ALGORITHMS = (
 """Signatures with a public key. With a shared secret, the verifier could sign as well."""
 
 _SECONDS = 10.0
-"""For each of a provider's two documents, to its last byte."""
+"""Time limit for each of a provider's two documents."""
 
 _LONGEST_OPENID = 1 << 20
 _LEEWAY_SECONDS = 30
@@ -131,7 +131,7 @@ _LONGEST = 1 << 16
 
 
 async def sign_in(store: Store, token: str, *, clock: Clock | None = None) -> Principal:
-    """By a named token of this store, or a signed one of a provider that it believes."""
+    """Sign in with a token of this store, or with a signed token of a provider that it trusts."""
     people = await load_people(store)
     if token.startswith(TOKEN_PREFIX):
         return people.of_token(token, (clock or SystemClock()).now())
@@ -140,7 +140,8 @@ async def sign_in(store: Store, token: str, *, clock: Clock | None = None) -> Pr
 
 
 async def who_asks(store: Store, token_file: Path | None, token: str = "") -> Principal | None:
-    """Sign in by a file, this token or the environment, in that order; ``None`` without any."""
+    """Sign in with the token in the file, else this token, else the environment's; ``None`` without
+    a token."""
     token = token or os.environ.get(TOKEN_VARIABLE, "")
     if token_file is not None:
         try:

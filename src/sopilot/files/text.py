@@ -46,7 +46,7 @@ def whole_bytes(path: Path) -> bytes:
 
 
 def whole_text(path: Path) -> str:
-    """The same as text, its line ends as `\n`."""
+    """Read a whole text file, with line ends as `\n`."""
     text = whole_bytes(path).decode("utf-8")
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
@@ -125,7 +125,7 @@ _MOST_VALUES = 1_000_000
 
 
 def load_yaml(text: str) -> Any:
-    """Its values; a ``yaml.YAMLError`` where written out they would never end."""
+    """Load YAML. Raise ``yaml.YAMLError`` if its aliases stand for endless values."""
     document = yaml.safe_load(text)
     counted, waiting = 0, [document]
     while waiting:

@@ -212,7 +212,7 @@ def _validation_by(tool: BaseTool, schema: Any) -> Validate:
 
 
 def _unseen(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    raise UserMistake("its validators run behind the guard, so nobody can judge what it receives")
+    raise UserMistake("its validators run behind the guard, which can't judge what it receives")
 
 
 def _thread_id() -> str | None:
@@ -237,7 +237,7 @@ def _joined(own: SystemMessage | None, text: str) -> SystemMessage:
 
 
 def _message(call: Any, answer: CallAnswer, tool_message: ToolMessage | None) -> ToolMessage:
-    """The session's line, and beside it what of the tool's own message is not text."""
+    """The session's line, with the pictures and files of the tool's own message."""
     content: Any = answer.text
     if tool_message is not None and isinstance(tool_message.content, list):
         pictures = [

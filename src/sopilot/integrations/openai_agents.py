@@ -123,7 +123,7 @@ def _refuse_unseen(hooks: Hooks, agent: Agent[Any]) -> None:
     if agent.mcp_servers:
         raise _unseen("the agent's `mcp_servers` are called")
     if agent.handoffs:
-        raise _unseen("what the agent hands over by `handoffs` goes on")
+        raise _unseen("agents that take over by `handoffs` run")
     hooked = _HOOKED.get(hooks, [])
     for tool in agent.tools:
         if not any(tool is item for item in hooked):

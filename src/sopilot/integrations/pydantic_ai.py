@@ -124,7 +124,7 @@ class SopilotCapability(AbstractCapability[Any]):
         judged = hook.received(call.tool_name, validated, names)
 
         async def execute(arguments: Mapping[str, JSON]) -> object:
-            # As the agent validated them, unless others were let through than it has.
+            # The agent's own validated arguments, unless the guard admitted other ones.
             made.append(await handler(args if same(dict(arguments), judged) else dict(arguments)))
             first = made[0]
             return first.return_value if isinstance(first, ToolReturn) else first

@@ -282,7 +282,9 @@ def read_tokens(path: Path | None) -> dict[str, str]:
             raise UserMistake(f"{path}: every line is `NAME TOKEN`")
         name, token = words
         if name == LOCAL:
-            raise UserMistake(f"{path}: `{LOCAL}` is whoever has no token; choose another name")
+            raise UserMistake(
+                f"{path}: `{LOCAL}` means clients without a token; choose another name"
+            )
         if name in tokens:
             raise UserMistake(f"{path}: `{name}` has two tokens; give each its own name")
         if token in tokens.values():
