@@ -40,7 +40,7 @@ TESTS = tuple(
 )
 HEAVY = (
     "tests/session/test_campaigns.py",
-    "tests/adversary/test_adversary.py::test_a_broken_guard_is_found_by_the_simulator_and_by_the_audit",
+    "tests/adversary/test_adversary.py::test_a_broken_guard_is_found",
     "tests/lab/statistics/test_inspect_logs.py",
 )
 """Campaigns, run for each mutant by nobody: what only they kill counts as alive."""

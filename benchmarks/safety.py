@@ -28,14 +28,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 from adversary.campaign import MOVES_PER_SESSION, campaign  # noqa: E402
 from adversary.core_play import Tally  # noqa: E402
 from adversary.exhaustive import Sweep, sweep  # noqa: E402
-from adversary.sabotage import (  # noqa: E402
-    GUARD_SABOTAGES,
-    NEWER_GUARD_SABOTAGES,
-    NEWER_SABOTAGES,
-    SABOTAGES,
-    SESSION_SABOTAGES,
-    sabotaged,
-)
+from adversary.sabotage import SABOTAGES, sabotaged  # noqa: E402
 from adversary.small_handbooks import small_cases  # noqa: E402
 from campaign import Figures, main  # noqa: E402
 
@@ -73,27 +66,20 @@ def perform(task: Task) -> Done:
                 task.seed,
                 moves=BOUND,
                 stop=lambda so_far: bool(so_far.denied),
-                through=_way(task.name),
-                newer=task.name in NEWER_SABOTAGES or task.name in NEWER_GUARD_SABOTAGES,
+                through=SABOTAGES[task.name].through,
+                newer=SABOTAGES[task.name].newer,
             )
         return Done(task, tally, books)
     newer = task.kind == "newer"
-    door = "core" if newer else task.kind
-    tally, books = campaign(task.seed, moves=task.moves, through=door, audited=True, newer=newer)
+    through = "core" if newer else task.kind
+    tally, books = campaign(task.seed, moves=task.moves, through=through, audited=True, newer=newer)
     return Done(task, tally, books)
-
-
-def _way(sabotage: str) -> str:
-    if sabotage in GUARD_SABOTAGES:
-        return "guard-auto"
-    return "session" if sabotage in SESSION_SABOTAGES else "core"
 
 
 def tasks(moves: int, seed: int, depth: int) -> list[Task]:
     """The long ones first, so that two processes end together."""
     found = [Task("exhaustive", name=case.name, depth=depth) for case in small_cases()]
-    sabotages = (*SABOTAGES, *SESSION_SABOTAGES, *GUARD_SABOTAGES)
-    found += [Task("sabotage", seed=seed, name=name) for name in sabotages]
+    found += [Task("sabotage", seed=seed, name=name) for name in SABOTAGES]
     shares = (
         *((view, moves // 20) for view in ("guard", "guard-auto")),
         ("session", moves // 50),

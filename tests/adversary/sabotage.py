@@ -6,570 +6,416 @@ does not notice would be no evidence. Each sabotage replaces as little as it can
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import replace
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
 from unittest.mock import patch
 
 from adversary import core_play, tools
 from adversary.tools import ASK, CONFIRM
 from adversary.values import JSON
-from sopilot.handbook import operators as _strict_operators
+from sopilot.handbook import operators
 from sopilot.handbook.consent import reply_to
-from sopilot.machine import evidence as freshness
-from sopilot.machine import observations as observing
-from sopilot.machine.proof import guard as guards
-from sopilot.machine.proof import leaves as leaf
-from sopilot.machine.proof import licence
+from sopilot.machine import evidence, observations
+from sopilot.machine.proof import guard, leaves, licence
 from sopilot.machine.proof.leaves import Prover
 from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, CallRecord
 from sopilot.program.model import Kind
 from sopilot.protocols import ToolResult
-from sopilot.session import admission, attempts, calls
-from sopilot.session import questions as user_questions
+from sopilot.session import admission, attempts, calls, questions
 
 
-class Sabotage(Protocol):
-    def __call__(self) -> AbstractContextManager[Any]: ...
+@dataclass
+class Sabotage:
+    """``through`` is the way in which it shows: the core, a session, or a session without a
+    protocol. ``newer``: it shows soonest in handbooks of the newer constructs. ``pieces`` are
+    replaced: owner, attribute, and what takes its place; a function gets the real one first."""
+
+    through: str
+    newer: bool
+    pieces: list[tuple[object, str, Any]] = field(default_factory=list)
 
 
-def _replaced(*pieces: tuple[object, str, object]) -> AbstractContextManager[Any]:
-    stack = ExitStack()
-    for owner, name, instead in pieces:
-        stack.enter_context(patch.object(owner, name, instead))
-    return stack
+SABOTAGES: dict[str, Sabotage] = {}
 
 
-# --- P1 closed ------------------------------------------------------------------------
+def sabotage(
+    name: str, *owners: object, attribute: str, through: str = "core", newer: bool = False
+) -> Callable[[Any], Any]:
+    """Declare what takes the place of the attribute. One sabotage may have several pieces."""
+
+    def declare(instead: Any) -> Any:
+        known = SABOTAGES.setdefault(name, Sabotage(through, newer))
+        known.pieces += [(owner, attribute, instead) for owner in owners]
+        return instead
+
+    return declare
 
 
-def _values_of_the_start() -> AbstractContextManager[Any]:
+@contextmanager
+def sabotaged(name: str) -> Iterator[None]:
+    with ExitStack() as stack:
+        for owner, attribute, instead in SABOTAGES[name].pieces:
+            new = _around(getattr(owner, attribute), instead) if callable(instead) else instead
+            stack.enter_context(patch.object(owner, attribute, new))
+        yield
+
+
+def _around(real: Any, instead: Callable[..., Any]) -> Callable[..., Any]:
+    def replaced(*given: Any, **named: Any) -> Any:
+        return instead(real, *given, **named)
+
+    return replaced
+
+
+def _about_the_newest(prover: Prover, call: WantedCall) -> WantedCall:
+    """The call as it was last answered, whoever it was about."""
+    answers = prover.configuration.answers.get(call.act.action, {}).values()
+    latest = max(answers, key=lambda one: one.seq, default=None)
+    return call if latest is None else call._replace(arguments=latest.arguments)
+
+
+def _answers_to(prover: Prover, layout: Any) -> list[CallRecord]:
+    """All answers to the call that opens a gate."""
+    return list(prover.configuration.answers.get(layout.recipe_acts[0].action, {}).values())
+
+
+# --- P1 to P4: closed, about it, whole, newest ----------------------------------------
+
+START = "P1 the values of the start, not of the act"
+sabotage(START, guard, attribute="fits_act")(lambda real, *given: True)
+
+
+@sabotage(START, licence, attribute="values_at_the_act")
+def _values_of_the_start(real: Any, here: Any, *act: Any) -> Any:
     """The leaves are judged for what the process was started with, whatever the act names."""
-    real = licence.values_at_the_act
-
-    def values(here: Any, step: Any, arguments: Mapping[str, JSON]) -> Any:
-        found = real(here, step, arguments)
-        known = {**here.process.known, **here.frame.locals}
-        return found if isinstance(found, str) else {**found, **known}
-
-    return _replaced(
-        (licence, "values_at_the_act", values), (guards, "fits_act", lambda *given: True)
-    )
+    found = real(here, *act)
+    known = {**here.process.known, **here.frame.locals}
+    return found if isinstance(found, str) else {**found, **known}
 
 
-# --- P2 about it ----------------------------------------------------------------------
-
-
-def _about_anybody() -> AbstractContextManager[Any]:
+@sabotage("P2 evidence about anybody", Prover, attribute="_newest")
+def _about_anybody(real: Any, self: Prover, call: WantedCall) -> Any:
     """The newest answer to the action counts, whoever it was asked about."""
-    real = Prover._newest
-
-    def newest(self: Prover, call: WantedCall) -> CallRecord | Absent:
-        answers = self.configuration.answers.get(call.act.action, {}).values()
-        latest = max(answers, key=lambda one: one.seq, default=None)
-        about = call if latest is None else call._replace(arguments=latest.arguments)
-        return real(self, about)
-
-    return _replaced((Prover, "_newest", newest))
+    return real(self, _about_the_newest(self, call))
 
 
-# --- P3 whole -------------------------------------------------------------------------
-
-
-def _half() -> AbstractContextManager[Any]:
+@sabotage("P3 half of a recipe", Prover, attribute="_whole")
+def _half(real: Any, self: Prover, layout: Any, recipe: Any, values: Mapping[str, JSON]) -> Any:
     """Calls of a recipe that were not made are not missed."""
-
-    def whole(self: Prover, layout: Any, recipe: Any, values: Mapping[str, JSON]) -> Any:
-        answers: dict[str, JSON] = {}
-        evidence: list[int] = []
-        for act in recipe:
-            wanted = wanted_calls(act, self.value_in(layout, values), answers)
-            calls = [] if isinstance(wanted, Absent) else wanted
-            found = [one for one in map(self._newest, calls) if isinstance(one, CallRecord)]
-            evidence += [one.seq for one in found]
-            listed = [one.value for one in found]
-            if act.each is not None:
-                answers[act.answer] = listed
-            elif listed:
-                answers[act.answer] = listed[0]
-        if not evidence:
-            return Absent("nothing was called")
-        return leaf._Whole(answers, list(answers.values())[-1], tuple(sorted(evidence)), ())
-
-    return _replaced((Prover, "_whole", whole))
+    answers: dict[str, JSON] = {}
+    cited: list[int] = []
+    for act in recipe:
+        wanted = wanted_calls(act, self.value_in(layout, values), answers)
+        made = [] if isinstance(wanted, Absent) else wanted
+        found = [one for one in map(self._newest, made) if isinstance(one, CallRecord)]
+        cited += [one.seq for one in found]
+        listed = [one.value for one in found]
+        if act.each is not None:
+            answers[act.answer] = listed
+        elif listed:
+            answers[act.answer] = listed[0]
+    if not cited:
+        return Absent("nothing was called")
+    return leaves._Whole(answers, list(answers.values())[-1], tuple(sorted(cited)), ())
 
 
-# --- P4 newest ------------------------------------------------------------------------
-
-
-def _older_yes() -> AbstractContextManager[Any]:
+@sabotage("P4 the older answer", observations, attribute="_answered")
+def _older_yes(real: Any, answers: Any, observed: Any, *more: Any) -> Any:
     """The first answer to a call stands, however often it is asked again."""
-    real = observing._answered
-
-    def answered(answers: Any, observed: Any, *more: Any) -> Any:
-        before = answers.get(observed.action, {}).get(observing.key_of(observed.arguments))
-        if before is not None and before.ok:
-            observed = observed._replace(ok=True, value=before.value)
-        return real(answers, observed, *more)
-
-    return _replaced((observing, "_answered", answered))
+    before = answers.get(observed.action, {}).get(observations.key_of(observed.arguments))
+    if before is not None and before.ok:
+        observed = observed._replace(ok=True, value=before.value)
+    return real(answers, observed, *more)
 
 
-# --- P5 fresh -------------------------------------------------------------------------
+# --- P5 fresh, P10 what is open -------------------------------------------------------
+
+sabotage("P5 nothing is ever stale", leaves, attribute="stale_since")(lambda real, *given: "")
 
 
-def _never_stale() -> AbstractContextManager[Any]:
-    return _replaced((leaf, "stale_since", lambda *given: ""))
-
-
-def _fresh_when_cited() -> AbstractContextManager[Any]:
+@sabotage("freshness judged at citation", leaves, attribute="stale_since")
+def _fresh_when_cited(real: Any, programs: Any, configuration: Any, *answer: Any) -> str:
     """Freshness is judged when the verdict was given, not when it is used."""
-    real = freshness.stale_since
-
-    def stale(programs: Any, configuration: Any, verifier: str, newest: CallRecord) -> str:
-        process = configuration.process
-        slots = process.frames[0].slots.values() if process is not None else ()
-        cited = max((bound.producer for bound in slots), default=configuration.next_seq)
-        answers = {
-            action: {key: one for key, one in by_key.items() if one.succeeded < cited}
-            for action, by_key in configuration.answers.items()
-        }
-        earlier = configuration._replace(answers=answers, pending={})
-        return real(programs, earlier, verifier, newest)
-
-    return _replaced((leaf, "stale_since", stale))
+    process = configuration.process
+    slots = process.frames[0].slots.values() if process is not None else ()
+    cited = max((bound.producer for bound in slots), default=configuration.next_seq)
+    answers = {
+        action: {key: one for key, one in by_key.items() if one.succeeded < cited}
+        for action, by_key in configuration.answers.items()
+    }
+    return str(real(programs, configuration._replace(answers=answers, pending={}), *answer))
 
 
-# --- P6 judged ------------------------------------------------------------------------
-
-
-def _believed() -> AbstractContextManager[Any]:
-    """The executor's word is believed where it gave one."""
-    real = Prover._judged
-
-    def judged(self: Prover, layout: Any, verdict: str, values: Any, whole: Any) -> bool | str:
-        for bound in self.process.frames[0].slots.values():
-            if bound.function == layout.function.name and bound.holds is not None:
-                return bool(bound.holds)
-        return real(self, layout, verdict, values, whole)
-
-    return _replaced((Prover, "_judged", judged))
-
-
-def _undecided_is_false() -> AbstractContextManager[Any]:
-    real = Prover._judged
-
-    def judged(self: Prover, layout: Any, verdict: str, values: Any, whole: Any) -> bool | str:
-        found = real(self, layout, verdict, values, whole)
-        return False if isinstance(found, str) else found
-
-    return _replaced((Prover, "_judged", judged))
-
-
-# --- P7 named -------------------------------------------------------------------------
-
-
-def _in_order_of_calls() -> AbstractContextManager[Any]:
-    """Names go to the answers in the order in which somebody called."""
-    real = Prover._whole
-
-    def whole(self: Prover, layout: Any, recipe: Any, values: Mapping[str, JSON]) -> Any:
-        found = real(self, layout, recipe, values)
-        if isinstance(found, Absent) or any(act.each is not None for act in recipe):
-            return found
-        newest = [self._newest(call) for call in found.calls]
-        called = sorted((one for one in newest if isinstance(one, CallRecord)), key=lambda o: o.seq)
-        answers = {act.answer: one.value for act, one in zip(recipe, called, strict=True)}
-        return found._replace(answers=answers, result=called[-1].value)
-
-    return _replaced((Prover, "_whole", whole))
-
-
-# --- gates, and what is awaited -------------------------------------------------------
-
-
-def _gate_for_anybody() -> AbstractContextManager[Any]:
-    """A gate that is open for somebody is open for all."""
-    real = Prover._gate
-
-    def gate(self: Prover, layout: Any, values: Mapping[str, JSON]) -> Any:
-        found = real(self, layout, values)
-        act = layout.recipe_acts[0]
-        answers = self.configuration.answers.get(act.action, {}).values()
-        return found._replace(holds=True) if any(one.ok for one in answers) else found
-
-    return _replaced((Prover, "_gate", gate))
-
-
-def _gates_stay_open() -> AbstractContextManager[Any]:
-    """Nothing closes a gate."""
-    real = Prover._gate
-
-    def gate(self: Prover, layout: Any, values: Mapping[str, JSON]) -> Any:
-        found = real(self, layout, values)
-        act = layout.recipe_acts[0]
-        answers = self.configuration.answers.get(act.action, {}).values()
-        opened = any(
-            one.succeeded >= 0 and all(one.arguments.get(key) == values[key] for key in values)
-            for one in answers
-        )
-        return found._replace(holds=True) if opened else found
-
-    return _replaced((Prover, "_gate", gate))
-
-
-def _nothing_is_awaited() -> AbstractContextManager[Any]:
+@sabotage("P10 what is open does not count", leaves, attribute="stale_since")
+def _nothing_is_awaited(real: Any, programs: Any, configuration: Any, *answer: Any) -> str:
     """What was called and is not answered yet counts for nothing."""
-    real = freshness.stale_since
-
-    def stale(programs: Any, configuration: Any, verifier: str, newest: CallRecord) -> str:
-        return real(programs, configuration._replace(pending={}), verifier, newest)
-
-    return _replaced((leaf, "stale_since", stale))
+    return str(real(programs, configuration._replace(pending={}), *answer))
 
 
-# --- P8 same environment --------------------------------------------------------------
+# --- P6 judged, P7 named --------------------------------------------------------------
 
 
-def _any_connection() -> AbstractContextManager[Any]:
-    """A login on one connection counts on the next."""
-
-    def never(*given: Any) -> int:
-        return NEVER
-
-    return _replaced(*((module, "renewed", never) for module in (freshness, leaf, observing)))
-
-
-def yes_to_anything() -> AbstractContextManager[Any]:
-    """A yes to another call is a yes."""
-    real = Prover._newest
-
-    def newest(self: Prover, call: WantedCall) -> CallRecord | Absent:
-        if call.act.action != CONFIRM:
-            return real(self, call)
-        answers = self.configuration.answers.get(CONFIRM, {}).values()
-        latest = max(answers, key=lambda one: one.seq, default=None)
-        about = call if latest is None else call._replace(arguments=latest.arguments)
-        return real(self, about)
-
-    return patch.object(Prover, "_newest", newest)
+@sabotage("P6 the executor is believed", Prover, attribute="_judged")
+def _believed(real: Any, self: Prover, layout: Any, *given: Any) -> bool | str:
+    """The executor's word is believed where it gave one."""
+    for bound in self.process.frames[0].slots.values():
+        if bound.function == layout.function.name and bound.holds is not None:
+            return bool(bound.holds)
+    found: bool | str = real(self, layout, *given)
+    return found
 
 
-def yes_for_ever() -> AbstractContextManager[Any]:
-    """What changed after the yes does not matter."""
-    real = freshness.stale_since
-
-    def stale(programs: Any, configuration: Any, verifier: str, newest: CallRecord) -> str:
-        return "" if verifier == CONFIRM else real(programs, configuration, verifier, newest)
-
-    return patch.object(leaf, "stale_since", stale)
+@sabotage("undecided counts as false", Prover, attribute="_judged")
+def _undecided_is_false(real: Any, *given: Any) -> bool:
+    found = real(*given)
+    return False if isinstance(found, str) else bool(found)
 
 
-def no_is_a_yes() -> AbstractContextManager[Any]:
-    """Whatever the user said, it was heard as a yes."""
-    real = Prover._newest
-
-    def newest(self: Prover, call: WantedCall) -> CallRecord | Absent:
-        found = real(self, call)
-        if call.act.action in (ASK, CONFIRM) and isinstance(found, CallRecord):
-            return found._replace(value={**dict(found.value), "answer": "yes"})
+@sabotage("P7 named by the order of calls", Prover, attribute="_whole")
+def _in_order_of_calls(real: Any, self: Prover, layout: Any, recipe: Any, values: Any) -> Any:
+    """Names go to the answers in the order in which somebody called."""
+    found = real(self, layout, recipe, values)
+    if isinstance(found, Absent) or any(act.each is not None for act in recipe):
         return found
-
-    return patch.object(Prover, "_newest", newest)
-
-
-def two_customers() -> AbstractContextManager[Any]:
-    """A principal stays one when another takes the place."""
-    nobody = leaf.GateCalls((), (), pending=False)
-    return patch.object(Prover, "_other_customers", lambda *_: nobody)
+    newest = [self._newest(call) for call in found.calls]
+    called = sorted((one for one in newest if isinstance(one, CallRecord)), key=lambda o: o.seq)
+    answers = {act.answer: one.value for act, one in zip(recipe, called, strict=True)}
+    return found._replace(answers=answers, result=called[-1].value)
 
 
-def two_ways_in() -> AbstractContextManager[Any]:
-    """Only the same gate, opened for another, closes what it has opened."""
-    real = Prover._other_customers
-
-    def others(self: Prover, *gate: Any) -> Any:
-        alone = replace(self.programs, layouts={})
-        return real(replace(self, programs=alone), *gate)
-
-    return patch.object(Prover, "_other_customers", others)
-
-
-def answers_for_ever() -> AbstractContextManager[Any]:
-    """An answer of the user serves as many calls as anybody wants."""
-    return patch.object(Licence, "uses", {})
-
-
-def correction_is_a_yes() -> AbstractContextManager[Any]:
-    """A reply that begins with a yes is one."""
-
-    def begins(action: str, said: str) -> str | None:
-        return "yes" if said.lower().startswith(("yes", "ok")) else reply_to(action, said)
-
-    patches = ExitStack()
-    for module in (tools, user_questions):
-        patches.enter_context(patch.object(module, "reply_to", begins))
-    return patches
-
-
-def done_for_anybody() -> AbstractContextManager[Any]:
-    """What was done for somebody was done for all."""
-    real = Prover._gate
-
-    def gate(self: Prover, layout: Any, values: Mapping[str, JSON]) -> Any:
-        found = real(self, layout, values)
-        answers = self.configuration.answers.get(layout.recipe_acts[0].action, {}).values()
-        done = layout.function.is_fact and any(one.succeeded >= 0 for one in answers)
-        return found._replace(holds=True) if done else found
-
-    return patch.object(Prover, "_gate", gate)
-
-
-def any_failure_answers() -> AbstractContextManager[Any]:
+@sabotage("P6 any failure is an answer", Prover, attribute="_answers", newer=True)
+def _any_failure_answers(real: Any, *given: Any) -> bool:
     """A tool that was busy has said that there is nothing."""
-    return patch.object(Prover, "_answers", lambda self, newest: True)
+    return True
 
 
-def the_clock_stands() -> AbstractContextManager[Any]:
-    """It is always the moment at which the session began."""
-    real = Prover._judged
-
-    def judged(self: Prover, *given: Any) -> bool | str:
-        if not self.configuration.clock:
-            return real(self, *given)
-        early = self.configuration._replace(clock="1970-01-01T00:00:00+00:00")
-        moved = Prover(self.programs, early, self.process, self.known, self.judge)
-        return real(moved, *given)
-
-    return patch.object(Prover, "_judged", judged)
+# --- gates, and P8 the same environment -----------------------------------------------
 
 
-def computed_once() -> AbstractContextManager[Any]:
-    """What was computed is not computed again at the act."""
-    real = Prover.leaf
-
-    def proven(self: Prover, function: str, values: Mapping[str, JSON]) -> Any:
-        found = real(self, function, values)
-        computes = self.program.functions[function].function.computes
-        return found._replace(holds=True, grade=leaf.ProofLevel.PROVEN) if computes else found
-
-    return patch.object(Prover, "leaf", proven)
+@sabotage("a gate for any arguments", Prover, attribute="_gate")
+def _gate_for_anybody(real: Any, self: Prover, layout: Any, values: Mapping[str, JSON]) -> Any:
+    """A gate that is open for somebody is open for all."""
+    found = real(self, layout, values)
+    is_open = any(one.ok for one in _answers_to(self, layout))
+    return found._replace(holds=True) if is_open else found
 
 
-def a_value_left_out() -> AbstractContextManager[Any]:
-    """An input that may be left out is taken for left out."""
-    real = Prover._judged
-
-    def judged(self: Prover, layout: Any, verdict: str, values: Any, whole: Any) -> bool | str:
-        open_names = layout.function.optional
-        kept = {name: one for name, one in values.items() if name not in open_names}
-        return real(self, layout, verdict, kept, whole)
-
-    return patch.object(Prover, "_judged", judged)
-
-
-def look_alikes_differ() -> AbstractContextManager[Any]:
-    """Texts are what they are spelled like."""
-    return patch.multiple(
-        _strict_operators,
-        as_seen=lambda text: text,
-        look_the_same=lambda left, right: bool(left == right),
+@sabotage("a gate is never closed", Prover, attribute="_gate")
+def _gates_stay_open(real: Any, self: Prover, layout: Any, values: Mapping[str, JSON]) -> Any:
+    """Nothing closes a gate."""
+    found = real(self, layout, values)
+    opened = any(
+        one.succeeded >= 0 and all(one.arguments.get(key) == values[key] for key in values)
+        for one in _answers_to(self, layout)
     )
+    return found._replace(holds=True) if opened else found
 
 
-def strays() -> AbstractContextManager[Any]:
+@sabotage("done for anybody", Prover, attribute="_gate", newer=True)
+def _done_for_anybody(real: Any, self: Prover, layout: Any, values: Mapping[str, JSON]) -> Any:
+    """What was done for somebody was done for all."""
+    found = real(self, layout, values)
+    done = any(one.succeeded >= 0 for one in _answers_to(self, layout))
+    return found._replace(holds=True) if done and layout.function.is_fact else found
+
+
+@sabotage("P8 evidence of any connection", evidence, leaves, observations, attribute="renewed")
+def _any_connection(real: Any, *given: Any) -> int:
+    """A login on one connection counts on the next."""
+    return NEVER
+
+
+# --- P9 the user's word, P11 one customer ---------------------------------------------
+
+
+@sabotage("P9 a yes to another call", Prover, attribute="_newest", newer=True)
+def _yes_to_anything(real: Any, self: Prover, call: WantedCall) -> Any:
+    return real(self, _about_the_newest(self, call) if call.act.action == CONFIRM else call)
+
+
+@sabotage("P9 a yes for ever", leaves, attribute="stale_since", newer=True)
+def _yes_for_ever(real: Any, programs: Any, configuration: Any, verifier: str, newest: Any) -> str:
+    """What changed after the yes does not matter."""
+    return "" if verifier == CONFIRM else str(real(programs, configuration, verifier, newest))
+
+
+@sabotage("P9 a no heard as a yes", Prover, attribute="_newest", newer=True)
+def _no_is_a_yes(real: Any, self: Prover, call: WantedCall) -> Any:
+    found = real(self, call)
+    if call.act.action in (ASK, CONFIRM) and isinstance(found, CallRecord):
+        return found._replace(value={**dict(found.value), "answer": "yes"})
+    return found
+
+
+# An answer of the user serves as many calls as anybody wants.
+sabotage("P9 an answer for every call", Licence, attribute="uses", newer=True)({})
+
+
+@sabotage("P9 a correction is a yes", tools, questions, attribute="reply_to", newer=True)
+def _correction_is_a_yes(real: Any, action: str, said: str) -> str | None:
+    """A reply that begins with a yes is one."""
+    return "yes" if said.lower().startswith(("yes", "ok")) else reply_to(action, said)
+
+
+@sabotage("P11 two customers at once", Prover, attribute="_other_customers", newer=True)
+def _two_customers(real: Any, *given: Any) -> Any:
+    """A principal stays one when another takes the place."""
+    return leaves.GateCalls((), (), pending=False)
+
+
+@sabotage("P11 two ways in at once", Prover, attribute="_other_customers", newer=True)
+def _two_ways_in(real: Any, self: Prover, *gate: Any) -> Any:
+    """Only the same gate, opened for another, closes what it has opened."""
+    return real(replace(self, programs=replace(self.programs, layouts={})), *gate)
+
+
+# --- values, P13 look-alikes, P15 strays ----------------------------------------------
+
+
+@sabotage("the clock stands still", Prover, attribute="_judged", newer=True)
+def _the_clock_stands(real: Any, self: Prover, *given: Any) -> Any:
+    """It is always the moment at which the session began."""
+    if not self.configuration.clock:
+        return real(self, *given)
+    early = self.configuration._replace(clock="1970-01-01T00:00:00+00:00")
+    return real(Prover(self.programs, early, self.process, self.known, self.judge), *given)
+
+
+@sabotage("computed once", Prover, attribute="leaf", newer=True)
+def _computed_once(real: Any, self: Prover, function: str, values: Mapping[str, JSON]) -> Any:
+    """What was computed is not computed again at the act."""
+    found = real(self, function, values)
+    computes = self.program.functions[function].function.computes
+    return found._replace(holds=True, grade=leaves.ProofLevel.PROVEN) if computes else found
+
+
+@sabotage("a value taken for left out", Prover, attribute="_judged", newer=True)
+def _a_value_left_out(
+    real: Any, self: Prover, layout: Any, verdict: str, values: Mapping[str, JSON], whole: Any
+) -> Any:
+    """An input that may be left out is taken for left out."""
+    open_names = layout.function.optional
+    kept = {name: one for name, one in values.items() if name not in open_names}
+    return real(self, layout, verdict, kept, whole)
+
+
+ALIKE = "P13 look-alikes differ"
+sabotage(ALIKE, operators, attribute="as_seen", newer=True)(lambda real, text: text)
+sabotage(ALIKE, operators, attribute="look_the_same")(lambda real, a, b: bool(a == b))
+
+
+@sabotage("P15 an action without a procedure", core_play, attribute="licence_of", newer=True)
+def _strays(real: Any, book: Any, configuration: Any, action: str, arguments: Any) -> Any:
     """A guarded action that no procedure is for has nothing to prove."""
-    real = core_play.licence_of
-
-    def licence_of(book: Any, configuration: Any, action: str, arguments: Any) -> Any:
-        if action not in book.machine.programs.goal_actions:
-            return Licence()
-        return real(book, configuration, action, arguments)
-
-    return patch.object(core_play, "licence_of", licence_of)
-
-
-NEWER_SABOTAGES: dict[str, Sabotage] = {
-    "P9 a yes to another call": yes_to_anything,
-    "P9 a yes for ever": yes_for_ever,
-    "P9 a no heard as a yes": no_is_a_yes,
-    "P11 two customers at once": two_customers,
-    "P11 two ways in at once": two_ways_in,
-    "P9 an answer for every call": answers_for_ever,
-    "P9 a correction is a yes": correction_is_a_yes,
-    "done for anybody": done_for_anybody,
-    "P6 any failure is an answer": any_failure_answers,
-    "the clock stands still": the_clock_stands,
-    "computed once": computed_once,
-    "a value taken for left out": a_value_left_out,
-    "P13 look-alikes differ": look_alikes_differ,
-    "P15 an action without a procedure": strays,
-}
+    if action not in book.machine.programs.goal_actions:
+        return Licence()
+    return real(book, configuration, action, arguments)
 
 
 # --- in a session -----------------------------------------------------------------------
 
 
-def _an_open_act_is_forgotten() -> AbstractContextManager[Any]:
+@sabotage("P10 an open act is forgotten", admission, attribute="under_way", through="session")
+def _an_open_act_is_forgotten(real: Any, *given: Any) -> None:
     """While a guarded call is open, what it rests on may change."""
-    return _replaced((admission, "under_way", lambda *_: None))
 
 
-def _broken_off_is_failed() -> AbstractContextManager[Any]:
+BROKEN_OFF = "P10 what broke off has failed"
+
+
+@sabotage(BROKEN_OFF, admission, calls, attribute="invoke_tool", through="session")
+async def _broken_off_is_failed(real: Any, *given: Any) -> ToolResult:
     """A call that broke off was not carried out."""
-    real = calls.invoke_tool
-
-    async def failed(session: Any, call: Any, connection: str) -> ToolResult:
-        return replace(await real(session, call, connection), unknown=False)
-
-    return _replaced(*((module, "invoke_tool", failed) for module in (admission, calls)))
+    return replace(await real(*given), unknown=False)
 
 
-def _as_sent() -> AbstractContextManager[Any]:
+SENT = "P12 the arguments as they were sent"
+
+
+@sabotage(SENT, admission, attribute="as_received", through="session")
+def _as_sent(real: Any, session: Any, name: str, given: Any) -> dict[str, JSON]:
     """The guard judges what the model sent, not what the tool receives."""
-    return _replaced((admission, "as_received", lambda session, name, given: dict(given)))
+    return dict(given)
 
 
-def _approved_whatever_changed() -> AbstractContextManager[Any]:
+@sabotage("P14 approved, whatever changed", admission, attribute="_same_facts", through="session")
+def _approved_whatever_changed(real: Any, *given: Any) -> bool:
     """An approval covers the action and its arguments, whatever the facts are by now."""
-    return _replaced((admission, "_same_facts", lambda *_: True))
+    return True
 
 
-def _no_fence() -> AbstractContextManager[Any]:
+FENCE = "a session goes on behind the fence"
+
+
+@sabotage(FENCE, admission, attribute="fence_reason", through="session")
+async def _no_fence(real: Any, *given: Any, **named: Any) -> str:
     """A session goes on from an old copy of the store."""
-
-    async def nothing(*_: Any, **__: Any) -> str:
-        return ""
-
-    return _replaced((admission, "fence_reason", nothing))
-
-
-SESSION_SABOTAGES: dict[str, Sabotage] = {
-    "P10 an open act is forgotten": _an_open_act_is_forgotten,
-    "P10 what broke off has failed": _broken_off_is_failed,
-    "P12 the arguments as they were sent": _as_sent,
-    "P14 approved, whatever changed": _approved_whatever_changed,
-    "a session goes on behind the fence": _no_fence,
-}
-"""Only a session can be broken so."""
+    return ""
 
 
 # --- without a protocol -----------------------------------------------------------------
 
 
-def _as_often_as_called() -> AbstractContextManager[Any]:
+def _of_a_guard(name: str, *owners: object, attribute: str, newer: bool = False) -> Any:
+    return sabotage(name, *owners, attribute=attribute, through="guard-auto", newer=newer)
+
+
+@_of_a_guard("P16 as often as it is called", attempts, attribute="_carried_out")
+def _as_often_as_called(real: Any, *given: Any) -> None:
     """A request is carried out as often as the agent calls."""
-    return _replaced((attempts, "_carried_out", lambda *_: None))
 
 
-def _any_word_is_a_request() -> AbstractContextManager[Any]:
+@_of_a_guard("P16 any word is a request", attempts, attribute="_asked_since", newer=True)
+def _any_word_is_a_request(real: Any, session: Any, seq: int) -> bool:
     """An answer to a question of the runtime is a new request."""
-
-    def asked(session: Any, seq: int) -> bool:
-        return any(event.kind == "user_said" for event in session.own_events[seq + 1 :])
-
-    return _replaced((attempts, "_asked_since", asked))
+    return any(event.kind == "user_said" for event in session.own_events[seq + 1 :])
 
 
-def _opens_for_anybody() -> AbstractContextManager[Any]:
+@_of_a_guard("P11 the runtime identifies the customer", attempts, attribute="_filled")
+def _opens_for_anybody(real: Any, session: Any, chosen: Any, need: Any, call: WantedCall) -> Any:
     """The runtime identifies the customer, with what the agent names."""
-    real = attempts._filled
-
-    def filled(session: Any, chosen: Any, need: Any, call: WantedCall) -> Any:
-        function = chosen.here.program.functions[need.function].function
-        is_open = bool(call.open) or session.settings.guard != "auto"
-        if function.kind is Kind.GATE and function.principal and not is_open:
-            return call
-        return real(session, chosen, need, call)
-
-    return _replaced((attempts, "_filled", filled))
+    function = chosen.here.program.functions[need.function].function
+    is_open = bool(call.open) or session.settings.guard != "auto"
+    if function.kind is Kind.GATE and function.principal and not is_open:
+        return call
+    return real(session, chosen, need, call)
 
 
-def _changes_by_itself() -> AbstractContextManager[Any]:
+@_of_a_guard("the runtime changes something", attempts, attribute="changes")
+def _changes_by_itself(real: Any, *given: Any) -> tuple[str, ...]:
     """The runtime makes every call that is missing, whatever it changes."""
-    return _replaced((attempts, "changes", lambda *_: ()))
+    return ()
 
 
-def _reads_ahead() -> AbstractContextManager[Any]:
+@_of_a_guard("the runtime reads ahead", attempts, attribute="_own_call")
+def _reads_ahead(real: Any, session: Any, chosen: Any, made: Any) -> Any:
     """The runtime reads behind a check that isn't decided yet."""
-    real = attempts._own_call
-
-    def own_call(session: Any, chosen: Any, made: Any) -> Any:
-        return real(session, chosen._replace(proven=True), made)
-
-    return _replaced((attempts, "_own_call", own_call))
+    return real(session, chosen._replace(proven=True), made)
 
 
-def _two_at_once() -> AbstractContextManager[Any]:
-    """A call that is open counts for nothing."""
-    return _replaced(
-        (admission, "under_way", lambda *_: None),
-        (guards, "_pending", lambda *_: None),
-    )
+TWICE = "P10 two acts at once"
+for _owner, _attribute in ((admission, "under_way"), (guard, "_pending")):
+    # A call that is open counts for nothing.
+    _of_a_guard(TWICE, _owner, attribute=_attribute)(lambda real, *given: None)
 
 
-def _judged_for_anybody() -> AbstractContextManager[Any]:
+@_of_a_guard("P6 judged for anybody", Prover, attribute="_attested")
+def _judged_for_anybody(real: Any, self: Prover, layout: Any, values: Any, ready: Any) -> Any:
     """A judgement on one customer is one on all."""
-    real = Prover._attested
-
-    def attested(self: Prover, layout: Any, values: Mapping[str, JSON], ready: Any) -> Any:
-        name = layout.function.name
-        for (function, _), given in self.process.verdicts.items():
-            if function == name and given.holds:
-                return self._verdict(layout, True, leaf.ProofLevel.ATTESTED, ready[0])
-        return real(self, layout, values, ready)
-
-    return _replaced((Prover, "_attested", attested))
+    for (function, _), given in self.process.verdicts.items():
+        if function == layout.function.name and given.holds:
+            return self._verdict(layout, True, leaves.ProofLevel.ATTESTED, ready[0])
+    return real(self, layout, values, ready)
 
 
-def _judged_for_good() -> AbstractContextManager[Any]:
+@_of_a_guard("P6 judged for good", Prover, attribute="_attested")
+def _judged_for_good(real: Any, self: Prover, layout: Any, values: Any, ready: Any) -> Any:
     """A judgement serves every attempt of the session."""
-    real = Prover._attested
-
-    def attested(self: Prover, layout: Any, values: Mapping[str, JSON], ready: Any) -> Any:
-        verdicts = [one.verdicts for one in self.configuration.processes.values()]
-        known = {key: bound for some in verdicts for key, bound in some.items()}
-        process = self.process._replace(verdicts={**known, **self.process.verdicts})
-        return real(replace(self, process=process), layout, values, ready)
-
-    return _replaced((Prover, "_attested", attested))
-
-
-GUARD_SABOTAGES: dict[str, Sabotage] = {
-    "P16 as often as it is called": _as_often_as_called,
-    "P16 any word is a request": _any_word_is_a_request,
-    "P11 the runtime identifies the customer": _opens_for_anybody,
-    "the runtime changes something": _changes_by_itself,
-    "the runtime reads ahead": _reads_ahead,
-    "P10 two acts at once": _two_at_once,
-    "P6 judged for anybody": _judged_for_anybody,
-    "P6 judged for good": _judged_for_good,
-}
-"""Only a session without a protocol can be broken so."""
-NEWER_GUARD_SABOTAGES = frozenset({"P16 any word is a request"})
-"""Found soonest in handbooks of the newer constructs."""
-SABOTAGES: dict[str, Sabotage] = {
-    "P1 the values of the start, not of the act": _values_of_the_start,
-    "P2 evidence about anybody": _about_anybody,
-    "P3 half of a recipe": _half,
-    "P4 the older answer": _older_yes,
-    "P5 nothing is ever stale": _never_stale,
-    "P6 the executor is believed": _believed,
-    "P7 named by the order of calls": _in_order_of_calls,
-    "undecided counts as false": _undecided_is_false,
-    "freshness judged at citation": _fresh_when_cited,
-    "a gate for any arguments": _gate_for_anybody,
-    "a gate is never closed": _gates_stay_open,
-    "P8 evidence of any connection": _any_connection,
-    "P10 what is open does not count": _nothing_is_awaited,
-    **NEWER_SABOTAGES,
-}
-
-
-@contextmanager
-def sabotaged(name: str) -> Iterator[None]:
-    with {**SABOTAGES, **SESSION_SABOTAGES, **GUARD_SABOTAGES}[name]():
-        yield
+    verdicts = [one.verdicts for one in self.configuration.processes.values()]
+    known = {key: bound for some in verdicts for key, bound in some.items()}
+    process = self.process._replace(verdicts={**known, **self.process.verdicts})
+    return real(replace(self, process=process), layout, values, ready)
