@@ -46,12 +46,7 @@ from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Result
 from sopilot.trace.events import Event
 from sopilot.views.catalogue import VIEWS
-from sopilot_lab.experiments.run_folder import (
-    BenchRecord,
-    RunConfiguration,
-    RunFolder,
-    score_lines,
-)
+from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder, score_lines
 from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
@@ -330,46 +325,38 @@ def build_archive(
     commits = {f.configuration.label: f.configuration.upstream_commit for f in folders}
     files |= environment_files(commits)
     files["README.txt"] = _readme(upstream)
+    packed = {
+        name: data.encode() if isinstance(data, str) else data
+        for name, data in sorted(files.items())
+    }
     refusals = [
         refusal
-        for name, data in files.items()
+        for name, data in packed.items()
         for refusal in _refusals(name, data, upstream, forbidden)
     ]
     if refusals:
         raise UserMistake(refusals)
-    manifest = "".join(
-        f"{hashlib.sha256(_bytes(data)).hexdigest()}  {name}\n"
-        for name, data in sorted(files.items())
-    )
+    digests = (f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in packed.items())
+    packed[MANIFEST] = "".join(digests).encode()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, data in sorted({**files, MANIFEST: manifest}.items()):
+        for name, data in sorted(packed.items()):
             entry = zipfile.ZipInfo(name, _EPOCH)
             entry.compress_type = zipfile.ZIP_DEFLATED
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, _bytes(data))
-    return sorted([*files, MANIFEST])
-
-
-def _bytes(data: str | bytes) -> bytes:
-    return data.encode() if isinstance(data, str) else data
+            archive.writestr(entry, data)
+    return sorted(packed)
 
 
 def _refusals(
-    name: str, data: str | bytes, upstream: Upstream | None, forbidden: Sequence[str]
+    name: str, data: bytes, upstream: Upstream | None, forbidden: Sequence[str]
 ) -> list[Diagnostic]:
-    text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+    text = data.decode("utf-8", "replace")
     folder = name[: name.find("/") + 1]
     return [
         refusal
         for refusal in check_file(name, text, upstream=upstream, forbidden=forbidden)
         if folder not in _CHECKED or refusal.code in _CHECKED[folder]
     ]
-
-
-def published_configuration(configuration: RunConfiguration) -> RunConfiguration:
-    """Folders of older releases know a model by its address."""
-    model, user = public_name(configuration.model), public_name(configuration.user)
-    return replace(configuration, model=model, user=user)
 
 
 def published_record(record: BenchRecord) -> BenchRecord:
@@ -386,23 +373,17 @@ def _named(folders: Sequence[RunFolder]) -> Iterator[tuple[RunFolder, str]]:
     per domain for example."""
     often: Counter[str] = Counter()
     for folder in folders:
-        name = published_configuration(folder.configuration).folder_name
+        name = folder.configuration.folder_name
         often[name] += 1
         yield folder, f"results/{name}" + (f"-{often[name]}" if often[name] > 1 else "")
 
 
 def _results(folder: RunFolder, base: str) -> dict[str, str | bytes]:
-    known, c = folder.configuration, published_configuration(folder.configuration)
+    c = folder.configuration
     judged = [published_record(each) for each in folder.records().values()]
     broken = [published_record(each) for each in folder.discarded()]
     records = [json.dumps(each.as_json(), ensure_ascii=False) for each in (*judged, *broken)]
-    configuration: dict[str, Any] = {
-        "format": 1,
-        "fingerprint": known.fingerprint,
-        "configuration": c.as_json(),
-    }
-    if c != known:
-        configuration["withheld"] = "an address"
+    configuration = {"format": 1, "fingerprint": c.fingerprint, "configuration": c.as_json()}
     return {
         f"{base}/configuration.json": json.dumps(configuration, indent=2, sort_keys=True) + "\n",
         f"{base}/asked.json": json.dumps(folder.planned(), indent=1) + "\n",

@@ -20,7 +20,7 @@ from sopilot_lab.statistics.non_inferiority import (
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, mcnemar, pair
 from sopilot_lab.statistics.power import minimum_detectable_effect, tasks_needed
-from sopilot_lab.statistics.rates import PostGoal
+from sopilot_lab.statistics.rates import PostGoal, post_goal
 
 _DRAWS = 2_000
 
@@ -181,26 +181,33 @@ class PagingCondition:
 
 @dataclass(frozen=True, slots=True)
 class PagingEvidence:
-    """The evidence for the conditions of one paged arm. ``scripted``: the model is a program, which
-    keeps its own place and isn't asked for it."""
+    """The evidence for the conditions. ``scripted``: the model is a program, which keeps its own
+    place and isn't asked for it."""
 
-    arm: str
     representation: str | None
     outcomes: Sequence[RunOutcome]
-    natural: PostGoal
     probe: ProbeScore
     level: float
     scripted: bool = False
 
+    def natural(self, arm: str) -> PostGoal:
+        """Calls after the goal under a paged arm, against `flat`."""
+        sides = ([each for each in self.outcomes if each.arm == own] for own in (arm, rule.FLAT))
+        return post_goal(*sides, confidence=rule.R2_CONFIDENCE, draws=_DRAWS)
 
-def conditions_of(seen: PagingEvidence, contrasts: list[Contrast]) -> tuple[PagingCondition, ...]:
-    """The conditions of *page* and of *may page*. Add every comparison to ``contrasts``."""
-    result = contrast(seen.arm, rule.FLAT, seen.outcomes)
+
+def conditions_of(
+    seen: PagingEvidence, arm: str, contrasts: list[Contrast]
+) -> tuple[PagingCondition, ...]:
+    """The conditions of *page* and of *may page* with a paged arm. Add every comparison to
+    ``contrasts``."""
+    natural = seen.natural(arm)
+    result = contrast(arm, rule.FLAT, seen.outcomes)
     contrasts.append(result)
     chosen = None
     if seen.representation not in (None, rule.FLAT):
         assert seen.representation is not None
-        chosen = contrast(seen.arm, seen.representation, seen.outcomes)
+        chosen = contrast(arm, seen.representation, seen.outcomes)
         contrasts.append(chosen)
     conditions = [_enough(result), _benefit(result, seen.level)]
     if result.compared.goals >= rule.CLUSTERED_FROM_GOALS:
@@ -211,8 +218,8 @@ def conditions_of(seen: PagingEvidence, contrasts: list[Contrast]) -> tuple[Pagi
     planned = {outcome.kind for outcome in seen.outcomes}
     conditions += [
         _classes(result, planned),
-        _sighted(seen.natural),
-        _quiet(seen.natural),
+        _sighted(natural),
+        _quiet(natural),
         _oriented(seen.probe, seen.scripted),
     ]
     return tuple(conditions)

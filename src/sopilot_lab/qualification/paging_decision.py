@@ -22,7 +22,7 @@ from sopilot_lab.qualification.conditions import (
 )
 from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, probe_score
 from sopilot_lab.statistics.outcomes import RunOutcome
-from sopilot_lab.statistics.rates import PostGoal, post_goal
+from sopilot_lab.statistics.rates import PostGoal
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,21 +82,21 @@ def decide(
     level = rule.LEVEL if complete else rule.INTERIM_LEVEL
     contrasts: list[Contrast] = []
     representation, reasons = _representation(arms, outcomes, level, contrasts)
-    paging = _Paging(arms, representation, outcomes, probe_score(grades), level, scripted)
-    answer, conditions = paging.decide(contrasts)
+    seen = PagingEvidence(representation, outcomes, probe_score(grades), level, scripted)
+    answer, paged, conditions = _paging(seen, arms, contrasts)
     if _is_broken(held, problem):
         answer, representation, conditions = Answer.BROKEN, None, ()
         reasons = [_broken_reason(held, problem)]
     else:
-        reasons.append(_reason(answer, paging.arm, conditions))
+        reasons.append(_reason(answer, paged, conditions))
     if rule.FULL_CURSOR in arms and rule.FLAT in arms:
         contrasts.append(contrast(rule.FULL_CURSOR, rule.FLAT, outcomes))
     return Verdict(
         model=model,
         answer=answer,
         representation=representation,
-        arm=paging.arm if answer is Answer.PAGE else representation,
-        guarded_arm=paging.arm if answer in (Answer.PAGE, Answer.MAY_PAGE) else None,
+        arm=paged if answer is Answer.PAGE else representation,
+        guarded_arm=paged if answer in (Answer.PAGE, Answer.MAY_PAGE) else None,
         complete=complete,
         cases=cases,
         planned=planned,
@@ -107,8 +107,8 @@ def decide(
         if answer is not Answer.BROKEN
         else ("an endpoint that answers",),
         contrasts=tuple(contrasts),
-        natural=paging.natural,
-        probe=paging.probe,
+        natural=seen.natural(rule.PAGED),
+        probe=seen.probe,
         arms=tuple(arms),
         notes=tuple(_notes(held, cases, planned, conditions)),
     )
@@ -134,66 +134,37 @@ def _representation(
     return chosen, reasons or [f"{chosen} is the only representation that was run"]
 
 
-@dataclass(slots=True)
-class _Paging:
-    """``arm`` is the paged arm that was decided on, if any."""
+def _paging(
+    seen: PagingEvidence, arms: dict[str, list[RunRecord]], contrasts: list[Contrast]
+) -> tuple[Answer, str | None, tuple[PagingCondition, ...]]:
+    """The answer, the paged arm where there may be one, and the conditions."""
+    if rule.PAGED not in arms or rule.FLAT not in arms:
+        return Answer.DO_NOT_PAGE, None, ()
+    conditions = conditions_of(seen, rule.PAGED, contrasts)
+    answer = _answer(conditions)
+    if answer not in (Answer.PAGE, Answer.MAY_PAGE):
+        return answer, None, conditions
+    if answer is Answer.PAGE:
+        conditions = tuple(each for each in conditions if answer in each.needed_for)
+    return answer, _fused_or_paged(seen, answer, arms, contrasts), conditions
 
-    arms: dict[str, list[RunRecord]]
-    representation: str | None
-    outcomes: Sequence[RunOutcome]
-    probe: ProbeScore
-    level: float
-    scripted: bool
-    arm: str | None = None
 
-    def decide(self, contrasts: list[Contrast]) -> tuple[Answer, tuple[PagingCondition, ...]]:
-        if rule.PAGED not in self.arms or rule.FLAT not in self.arms:
-            return Answer.DO_NOT_PAGE, ()
-        conditions = conditions_of(self._evidence(rule.PAGED), contrasts)
-        answer = _answer(conditions)
-        if answer in (Answer.PAGE, Answer.MAY_PAGE):
-            self.arm = self._fused_or_paged(answer, contrasts)
-        if answer is Answer.PAGE:
-            conditions = tuple(
-                condition for condition in conditions if Answer.PAGE in condition.needed_for
-            )
-        return answer, conditions
-
-    @property
-    def natural(self) -> PostGoal:
-        return self._natural(rule.PAGED)
-
-    def _fused_or_paged(self, answer: Answer, contrasts: list[Contrast]) -> str:
-        """Tested after ``pg`` and only then, so no level is spent twice. Where paging is a
-        benefit ``fused`` must be cheaper to take its place; where it is a choice, it has it."""
-        if rule.FUSED not in self.arms:
-            return rule.PAGED
-        conditions = conditions_of(self._evidence(rule.FUSED), contrasts)
-        spent = {
-            arm: sum(item.prompt_tokens for item in self.arms[arm])
-            for arm in (rule.PAGED, rule.FUSED)
-        }
-        cheaper = spent[rule.FUSED] < spent[rule.PAGED] or answer is Answer.MAY_PAGE
-        return rule.FUSED if cheaper and meets(conditions, answer) else rule.PAGED
-
-    def _evidence(self, arm: str) -> PagingEvidence:
-        return PagingEvidence(
-            arm,
-            self.representation,
-            self.outcomes,
-            self._natural(arm),
-            self.probe,
-            self.level,
-            self.scripted,
-        )
-
-    def _natural(self, arm: str) -> PostGoal:
-        return post_goal(
-            [outcome for outcome in self.outcomes if outcome.arm == arm],
-            [outcome for outcome in self.outcomes if outcome.arm == rule.FLAT],
-            confidence=rule.R2_CONFIDENCE,
-            draws=2_000,
-        )
+def _fused_or_paged(
+    seen: PagingEvidence,
+    answer: Answer,
+    arms: dict[str, list[RunRecord]],
+    contrasts: list[Contrast],
+) -> str:
+    """Tested after ``pg`` and only then, so no level is spent twice. Where paging is a benefit
+    ``fused`` must be cheaper to take its place; where it is a choice, it has it."""
+    if rule.FUSED not in arms:
+        return rule.PAGED
+    conditions = conditions_of(seen, rule.FUSED, contrasts)
+    fused, paged = (
+        sum(each.prompt_tokens for each in arms[arm]) for arm in (rule.FUSED, rule.PAGED)
+    )
+    cheaper = fused < paged or answer is Answer.MAY_PAGE
+    return rule.FUSED if cheaper and meets(conditions, answer) else rule.PAGED
 
 
 def _answer(conditions: Sequence[PagingCondition]) -> Answer:

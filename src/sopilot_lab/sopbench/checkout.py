@@ -6,6 +6,7 @@ SOPBench carries no licence, so it is read from a checkout and never shipped.
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ _NEEDED = ("env/task.py", "env/evaluator.py", "env/domains", "data/bank_tasks.js
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """``commit`` is the full hash at its head, or ``None`` where git's own files are absent."""
+    """``commit`` is the full hash at its head, or ``None`` where git can't tell."""
 
     path: Path
     commit: str | None
@@ -60,24 +61,10 @@ def find_checkout(environment: Mapping[str, str] | None = None) -> Checkout:
 
 
 def _head(git: Path) -> str | None:
-    """The commit at the head, read from git's own files so that no git is needed."""
-    if git.is_file():  # a work tree of its own points at its folder
-        pointer = git.read_text("utf-8").strip().removeprefix("gitdir: ")
-        git = (git.parent / pointer).resolve()
+    """The commit at the head of a clone or a linked work tree."""
+    command = ["git", "--git-dir", str(git), "rev-parse", "--verify", "HEAD"]
     try:
-        head = (git / "HEAD").read_text("utf-8").strip()
-    except OSError:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
         return None
-    if not head.startswith("ref: "):
-        return head
-    reference = head.removeprefix("ref: ")
-    loose = git / reference
-    if loose.is_file():
-        return loose.read_text("utf-8").strip()
-    packed = git / "packed-refs"
-    if packed.is_file():
-        for line in packed.read_text("utf-8").splitlines():
-            commit, _, name = line.partition(" ")
-            if name == reference:
-                return commit
-    return None
+    return done.stdout.strip()

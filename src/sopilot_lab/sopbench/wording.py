@@ -143,13 +143,16 @@ class OfficialCheck:
         whole = self.tasks == self.identical == self.recipes_below_it
         return whole and self.as_recorded == self.recorded and not self.mismatches
 
+    @property
+    def by_paper(self) -> int:
+        return self.paper_leaves + self.paper_checks
+
     def as_json(self) -> dict[str, Any]:
         row = asdict(self) | {"mismatches": len(self.mismatches), "first": self.mismatches[:5]}
-        by_paper = self.paper_leaves + self.paper_checks
         return row | {
             "correspondences": {
                 "study": PAPER,
-                "by_the_study": by_paper,
+                "by_the_study": self.by_paper,
                 "its_rule": PAPER_RULE,
                 "by_ours": self.sentences,
                 "our_rule": "every sentence of every action in every text, each compared with our "
@@ -158,11 +161,55 @@ class OfficialCheck:
             "holds": self.holds,
         }
 
+    def check_bytes(self, text: OfficialText, shown: Briefing) -> None:
+        self.tasks += 1
+        official = VIEWS["official"].first_message(shown).encode()
+        with_recipes = VIEWS["official-recipes"].first_message(shown).encode()
+        self.identical += official.endswith(b"\n\n" + text.system.encode())
+        self.recipes_below_it += with_recipes.startswith(official + b"\n\n")
+
+    def check_sentences(self, task: SopbenchTask, text: OfficialText, upstream: Upstream) -> None:
+        theirs = list(read_sentences(text))
+        self.sentences += len(theirs)
+        # Only the goal has the task's constants; the rest of the text was written with the
+        # defaults.
+        default = sopbench_handbook(task.domain, upstream=upstream)
+        ours = [
+            (each.action, sentence(task.handbook if each.action == task.goal else default, leaf))
+            for each in required(task, text)
+            for leaf in leaves(each.tree)
+        ]
+        # Upstream's layout strips the end of a sentence that stands deeper; its words are the
+        # same.
+        stripped = [[(action, reply.rstrip()) for action, reply in each] for each in (theirs, ours)]
+        self._compare(f"{task.reference}, our wording", *stripped)
+        for language in LANGUAGES:
+            code = official_code(task, text, language)
+            quoted = [(each.owner, code.text[each.start : each.end]) for each in code.quotes]
+            self._compare(f"{task.reference}, official-code ({language})", theirs, quoted)
+
+    def _compare(self, where: str, theirs: Sequence[Said], ours: Sequence[Said]) -> None:
+        self.compared += max(len(theirs), len(ours))
+        if len(theirs) != len(ours):
+            self.mismatches.append(f"{where}: {len(ours)} sentences, {len(theirs)} in the text")
+        self.mismatches += [
+            f"{where}: `{mine[1]}` for {mine[0]}, `{other[1]}` for {other[0]} in the text"
+            for other, mine in zip(theirs, ours, strict=False)
+            if other != mine
+        ]
+
+    def count_by_the_paper(self, task: SopbenchTask, made: Correspondence) -> None:
+        worded = task.handbook.procedures[task.goal].worded
+        self.paper_tasks += 1
+        self.paper_leaves += len(list(leaves(worded))) if worded is not None else 0
+        self.paper_checks += made.checks
+        self.mismatches += [f"{task.reference}, {each}" for each in made.mismatches]
+
 
 def check_official(
     references: Sequence[TaskReference], tools: ToolList, upstream: Upstream
 ) -> OfficialCheck:
-    official_check = OfficialCheck()
+    check = OfficialCheck()
     shelf = ProgramShelf(tools, upstream)
     prompts = _prompts(upstream.checkout, {each.domain for each in references})
     for reference in references:
@@ -170,69 +217,15 @@ def check_official(
         text = upstream.official_text(task.domain, task.goal, task.index)
         program = shelf.program(task).program
         own = own_text(task, tools, upstream, "en")
-        _check_bytes(
-            official_check, text, Briefing(task.handbook, {task.goal: program}, own_text=own)
-        )
+        check.check_bytes(text, Briefing(task.handbook, {task.goal: program}, own_text=own))
         known = prompts.get(str(reference), set())
-        official_check.recorded += bool(known)
-        official_check.as_recorded += text.system in known
-        _check_sentences(official_check, task, text, upstream)
+        check.recorded += bool(known)
+        check.as_recorded += text.system in known
+        check.check_sentences(task, text, upstream)
         should = upstream.scoring(task.domain)[task.goal][task.index]
         if task.domain == "bank" and paper_screen(reference, should):
-            _by_the_paper(official_check, task, correspondence(task.handbook, task.goal, program))
-    return official_check
-
-
-def _check_bytes(official_check: OfficialCheck, text: OfficialText, shown: Briefing) -> None:
-    official_check.tasks += 1
-    official = VIEWS["official"].first_message(shown).encode()
-    with_recipes = VIEWS["official-recipes"].first_message(shown).encode()
-    official_check.identical += official.endswith(b"\n\n" + text.system.encode())
-    official_check.recipes_below_it += with_recipes.startswith(official + b"\n\n")
-
-
-def _check_sentences(
-    official_check: OfficialCheck, task: SopbenchTask, text: OfficialText, upstream: Upstream
-) -> None:
-    theirs = list(read_sentences(text))
-    official_check.sentences += len(theirs)
-    # Only the goal has the task's constants; the rest of the text was written with the defaults.
-    default = sopbench_handbook(task.domain, upstream=upstream)
-    ours = [
-        (each.action, sentence(task.handbook if each.action == task.goal else default, leaf))
-        for each in required(task, text)
-        for leaf in leaves(each.tree)
-    ]
-    # Upstream's layout strips the end of a sentence that stands deeper; its words are the same.
-    stripped = [[(action, reply.rstrip()) for action, reply in each] for each in (theirs, ours)]
-    _compare(official_check, f"{task.reference}, our wording", *stripped)
-    for language in LANGUAGES:
-        code = official_code(task, text, language)
-        quoted = [(each.owner, code.text[each.start : each.end]) for each in code.quotes]
-        _compare(official_check, f"{task.reference}, official-code ({language})", theirs, quoted)
-
-
-def _compare(
-    official_check: OfficialCheck, where: str, theirs: Sequence[Said], ours: Sequence[Said]
-) -> None:
-    official_check.compared += max(len(theirs), len(ours))
-    if len(theirs) != len(ours):
-        official_check.mismatches.append(
-            f"{where}: {len(ours)} sentences, {len(theirs)} in the text"
-        )
-    official_check.mismatches += [
-        f"{where}: `{mine[1]}` for {mine[0]}, `{other[1]}` for {other[0]} in the text"
-        for other, mine in zip(theirs, ours, strict=False)
-        if other != mine
-    ]
-
-
-def _by_the_paper(official_check: OfficialCheck, task: SopbenchTask, made: Correspondence) -> None:
-    worded = task.handbook.procedures[task.goal].worded
-    official_check.paper_tasks += 1
-    official_check.paper_leaves += len(list(leaves(worded))) if worded is not None else 0
-    official_check.paper_checks += made.checks
-    official_check.mismatches += [f"{task.reference}, {each}" for each in made.mismatches]
+            check.count_by_the_paper(task, correspondence(task.handbook, task.goal, program))
+    return check
 
 
 def _prompts(checkout: Checkout, domains: set[str]) -> Mapping[str, set[str]]:
@@ -247,28 +240,18 @@ def _prompts(checkout: Checkout, domains: set[str]) -> Mapping[str, set[str]]:
     return known
 
 
-def official_lines(official_check: OfficialCheck) -> Iterator[str]:
-    by_paper = official_check.paper_leaves + official_check.paper_checks
+def official_lines(check: OfficialCheck) -> Iterator[str]:
+    yield f"{check.identical} of {check.tasks} texts are upstream's, byte for byte"
+    yield f"{check.recipes_below_it} of {check.tasks} have their recipes below the whole text"
+    yield f"{check.as_recorded} of {check.recorded} stand in a recorded run of upstream's"
     yield (
-        f"{official_check.identical} of {official_check.tasks} texts are upstream's, byte for byte"
+        f"correspondences: {check.sentences:,} sentences, {check.compared:,} comparisons; "
+        f"{len(check.mismatches)} mismatches"
     )
-    yield (
-        f"{official_check.recipes_below_it} of {official_check.tasks} have their "
-        f"recipes below the whole text"
-    )
-    yield (
-        f"{official_check.as_recorded} of {official_check.recorded} stand in a "
-        f"recorded run of upstream's"
-    )
-    yield (
-        f"correspondences: {official_check.sentences:,} sentences, "
-        f"{official_check.compared:,} comparisons; "
-        f"{len(official_check.mismatches)} mismatches"
-    )
-    if official_check.paper_tasks:
+    if check.paper_tasks:
         yield (
-            f"by the study's rule, on {official_check.paper_tasks} screened Bank tasks: {by_paper} "
+            f"by the study's rule, on {check.paper_tasks} screened Bank tasks: {check.by_paper} "
             f"(it counts {PAPER})"
         )
-    for each in official_check.mismatches[:5]:
+    for each in check.mismatches[:5]:
         yield f"  {each}"

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.sopbench.checkout import checkout_home, find_checkout
-
-COMMIT = "e786bed" + "0" * 33
 
 
 def make_checkout(home: Path) -> Path:
@@ -42,26 +41,21 @@ def test_an_incomplete_checkout_names_what_is_missing(tmp_path: Path) -> None:
         find_checkout({"SOPBENCH_HOME": str(home)})
 
 
-def test_commit_is_read_from_gits_own_files(tmp_path: Path) -> None:
-    home = make_checkout(tmp_path)
-    environment = {"SOPBENCH_HOME": str(home)}
-    assert find_checkout(environment).commit is None
-    git = home / ".git"
-    git.mkdir()
-    (git / "HEAD").write_text(f"{COMMIT}\n")
-    assert find_checkout(environment).commit == COMMIT
-    (git / "HEAD").write_text("ref: refs/heads/main\n")
-    assert find_checkout(environment).commit is None
-    (git / "packed-refs").write_text(f"# pack-refs\n{'1' * 40} refs/x\n{COMMIT} refs/heads/main\n")
-    assert find_checkout(environment).commit == COMMIT
-    (git / "refs/heads").mkdir(parents=True)
-    (git / "refs/heads/main").write_text("2" * 40 + "\n")
-    assert find_checkout(environment).commit == "2" * 40
+def test_the_commit_is_that_of_the_checkout_and_of_nothing_around_it(tmp_path: Path) -> None:
+    def git(*words: str) -> str:
+        who = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        command = ["git", *who, "-C", str(tmp_path / "real"), *words]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-
-def test_a_linked_work_tree_is_followed(tmp_path: Path) -> None:
-    home = make_checkout(tmp_path / "tree")
-    (tmp_path / "real").mkdir()
-    (tmp_path / "real/HEAD").write_text(COMMIT)
-    (home / ".git").write_text("gitdir: ../real\n")
-    assert find_checkout({"SOPBENCH_HOME": str(home)}).commit == COMMIT
+    home = make_checkout(tmp_path / "real")
+    git("init", "-q")
+    assert find_checkout({"SOPBENCH_HOME": str(home)}).commit is None
+    git("commit", "-q", "--allow-empty", "-m", "first")
+    commit = git("rev-parse", "HEAD")
+    assert find_checkout({"SOPBENCH_HOME": str(home)}).commit == commit
+    linked = tmp_path / "linked"
+    git("worktree", "add", "-q", str(linked))
+    make_checkout(linked)
+    assert find_checkout({"SOPBENCH_HOME": str(linked)}).commit == commit
+    inside = make_checkout(home / "inside")
+    assert find_checkout({"SOPBENCH_HOME": str(inside)}).commit is None

@@ -16,12 +16,7 @@ from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reference import task_references
 from sopilot_lab.sopbench.source import load_task
 from sopilot_lab.sopbench.tasks import as_task
-from sopilot_lab.sopbench.wording import (
-    OfficialCheck,
-    _check_sentences,
-    check_official,
-    read_sentences,
-)
+from sopilot_lab.sopbench.wording import OfficialCheck, check_official, read_sentences
 
 on_sopbench = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
@@ -74,7 +69,7 @@ def test_a_changed_sentence_is_found(tiny: Upstream) -> None:
     said = next(iter(read_sentences(text)))[1]
     other = replace(text, system=text.system.replace(said, said[:-1] + "!"))
     found = OfficialCheck()
-    _check_sentences(found, task, other, tiny)
+    found.check_sentences(task, other, tiny)
     assert any("our wording" in each for each in found.mismatches)
 
 

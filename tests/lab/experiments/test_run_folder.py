@@ -164,27 +164,6 @@ def test_a_change_of_the_tables_changes_no_run(package: Path) -> None:
     assert read_sources(package).fingerprint == before
 
 
-def test_a_file_that_moves_is_no_other_experiment(package: Path) -> None:
-    """Its users follow it, and its new room has a front."""
-    before = read_sources(package)
-    assert "sopilot/values/json.py" in before.files
-    room = package / "sopilot" / "trace" / "plain"
-    room.mkdir()
-    (package / "sopilot" / "values" / "json.py").rename(room / "json.py")
-    (room / "__init__.py").write_text('"""A room."""\n\nfrom sopilot.x import y\n')
-    old, new = "sopilot.values.json", "sopilot.trace.plain.json"
-    followed = [path for path in package.rglob("*.py") if old in path.read_text()]
-    assert followed
-    for path in followed:
-        path.write_text(path.read_text().replace(old, new))
-    after = read_sources(package)
-    assert "sopilot/trace/plain/json.py" in after.files
-    assert after.fingerprint == before.fingerprint
-    source = room / "json.py"
-    source.write_text(source.read_text() + "CHANGED = 1\n")
-    assert read_sources(package).fingerprint != before.fingerprint
-
-
 def test_many_differing_files_are_counted() -> None:
     now = Sources({f"{number}.py": str(number) for number in range(8)})
     assert describe_difference(Sources({}), now) == (

@@ -35,7 +35,6 @@ SHARED: Final = (
     "sources",
     "budgets",
     "user",
-    "temperature",
     "hash_seed",
     "compiler",
 )
@@ -43,7 +42,9 @@ SHARED: Final = (
 
 
 def harness_fingerprint(configuration: RunConfiguration) -> str:
-    text = json.dumps(_shared(configuration), sort_keys=True, separators=(",", ":"))
+    row = configuration.as_json()
+    shared = {name: row[name] for name in SHARED}
+    text = json.dumps(shared, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -120,11 +121,6 @@ def _short(value: Any) -> str:
         return "not recorded"
     text = str(value)
     return text if len(text) <= 20 else f"{text[:12]}…"
-
-
-def _shared(configuration: RunConfiguration) -> dict[str, Any]:
-    row = configuration.as_json()
-    return {name: row[name] for name in SHARED if name in row}
 
 
 _ARM_ORDER: Final = {name: place for place, name in enumerate(VIEWS)}
