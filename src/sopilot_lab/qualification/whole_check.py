@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from sopilot.agent.reference.executor import Reference
-from sopilot.models.open import make_model
+from sopilot.models.open import MAILBOX, make_model
 from sopilot.protocols import Model
 from sopilot.runner.qualifications import Answer
 from sopilot.stores.memory import MemoryStore
@@ -38,10 +38,13 @@ def run_check(
     configuration = prepared.configuration
     path = check_path(data_folder(), model, configuration)
     folder = CheckFolder(path, configuration, restart=restart)
+    model_for = _ModelFor(model)
+    if prepared.cases:
+        model_for(prepared.cases[0], prepared.arms[0])  # a mistake in its name ends the check here
     check = Qualification(
         cases=prepared.cases,
         arms=prepared.arms,
-        model_for=_ModelFor(model),
+        model_for=model_for,
         rehearsal=prepared.rehearsal,
         spending=spending,
         journal=folder,
@@ -75,7 +78,8 @@ def run_check(
 
 
 class _ModelFor:
-    """One model for all; the reference executor once a handbook."""
+    """One model for all cases; the reference executor needs each handbook's reader, and a mailbox
+    may have a folder per arm and task."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -84,6 +88,8 @@ class _ModelFor:
     def __call__(self, case: Task, arm: str) -> Model:
         if self._name == "reference":
             return Reference(case.reader)
+        if self._name.startswith(MAILBOX):
+            return make_model(self._name, about={"arm": arm, "task": case.key})
         if self._model is None:
             self._model = make_model(self._name)
         return self._model

@@ -138,3 +138,35 @@ def test_a_mailbox_is_probed_without_a_key(home: Path) -> None:
     probe = json.loads(result.stdout)["probe"]
     assert (probe["questions"], probe["answered"], probe["localisation"]) == (3, 3, 0.0)
     assert probe["score"] is not None
+
+
+def test_a_mailbox_has_a_folder_per_arm_and_task(home: Path) -> None:
+    done = threading.Event()
+
+    def answer() -> None:
+        while not done.wait(0.01):
+            for request in home.glob("box/*/*/requests/*.json"):
+                reply = request.parents[1] / "replies" / request.name
+                if not reply.exists():
+                    reply.write_text('{"content": "I do not know."}')
+
+    answerer = threading.Thread(target=answer)
+    answerer.start()
+    arguments = ["--handbook", "bank", "--cases", "2", "--arm", "flat", "--arm", "pg"]
+    model = f"mailbox:{home}/box/{{arm}}/{{task}}"
+    result = CliRunner().invoke(
+        command, ["--model", model, *arguments, "--probe", "1", "--parallel", "4"]
+    )
+    done.set()
+    answerer.join()
+    assert result.exit_code == 0, result.output
+    assert {path.parent.name for path in home.glob("box/*/*")} == {"flat", "pg", "probe"}
+    assert len(list(home.glob("box/flat/*"))) == 2
+    for request in home.glob("box/*/*/requests/*.json"):
+        assert json.loads(request.read_text())["about"]["arm"] == request.parents[2].name
+
+
+def test_an_unknown_field_of_a_mailbox_is_named_before_the_check(home: Path) -> None:
+    arguments = ["--model", f"mailbox:{home}/{{view}}", "--handbook", "bank", "--cases", "2"]
+    result = CliRunner().invoke(command, arguments)
+    assert "`{view}` in mailbox:DIR isn't known here; known: arm, task" in str(result.exception)
