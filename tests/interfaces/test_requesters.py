@@ -214,6 +214,28 @@ async def test_a_person_who_takes_a_session_up_cannot_approve_it_either(office: 
     await runner.close()
 
 
+async def test_a_person_who_joins_a_conversation_under_way_cannot_approve_it(
+    office: Office,
+) -> None:
+    """The session is open already, so nothing is resumed."""
+    guard = product.guard(office.book, store=office.store())
+    look_up, pay = guard(office.till.look_up), guard(office.till.pay)
+    with product.conversation("c-1", token=office.tokens["ann"]):
+        look_up("c-7")
+        with product.conversation("c-1"), pytest.raises(UserMistake, match="no-requester"):
+            look_up("c-7")
+        look_up("c-7")
+        bo = product.conversation("c-1", token=office.tokens["bo"])
+        with bo, pytest.raises(product.Waiting):
+            pay("c-7", 900)
+    ((session_id, _),) = await office.sessions()
+    runner = product.load(office.book, store=office.store())
+    with pytest.raises(UserMistake, match="who asked for it"):
+        await runner.decide(session_id, by="bo", role="boss", token=office.tokens["bo"])
+    assert office.till.paid == []
+    await runner.close()
+
+
 async def test_a_session_from_before_can_be_rejected_and_not_approved(office: Office) -> None:
     """It was started when the store did not require identity: nobody knows who asked for it."""
     store = office.store()

@@ -237,6 +237,7 @@ class Conversations:
         key = self._key(name, current)
         hook = await self._take(key, current)
         try:
+            await hook.asked_by(self._store_of(current), self._token(current))
             if current is not None:
                 await current._attend(hook)
             yield hook
@@ -249,6 +250,9 @@ class Conversations:
     def _store_of(self, current: Conversation | None) -> Store:
         return (current.store if current is not None else None) or self._store
 
+    def _token(self, current: Conversation | None) -> str:
+        return (current.token if current is not None else "") or self._options.get("token", "")
+
     async def _take(self, key: _Key, current: Conversation | None) -> ProcedureHook:
         while True:
             with self._lock:
@@ -260,11 +264,9 @@ class Conversations:
             if mine:
                 break
             await asyncio.sleep(_POLL_SECONDS)  # another message of it has come first
-        options = self._options
+        options: ConversationOptions = {**self._options, "token": self._token(current)}
         if current is not None:
             current._used[self] = None
-            if current.token:
-                options = {**options, "token": current.token}
         try:
             hook = await ProcedureHook.open(
                 self._store_of(current), self._briefing, self.view,

@@ -41,10 +41,11 @@ from sopilot.messages.errors import (
     mistake,
 )
 from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema
+from sopilot.records.people import load_people, requester_name
 from sopilot.records.store import Settings, Store
 from sopilot.runner.json_values import Validate, as_json, received
 from sopilot.session.lease import when_free
-from sopilot.session.opening import resume_session
+from sopilot.session.opening import note_requester, resume_session
 from sopilot.session.questions import Asker, UserAnswer, answering, find_question
 from sopilot.session.session import Session
 from sopilot.values.json import JSON, same
@@ -172,6 +173,7 @@ class ProcedureHook:
             session, briefing, view, budgets=UNLIMITED, operator=operator, tools=schemas
         )
         self.own_tools = own_tools(view, self.driver.toolbox)
+        self._tokens = set[str]()
         self._order = asyncio.Lock()
         self._misfit = False
         """Whether a step of the model's last message didn't fit: later calls aren't made."""
@@ -220,6 +222,7 @@ class ProcedureHook:
         try:
             hook = cls(session, briefing, view, **options)
             hook.conversation = conversation
+            hook._tokens.add(token)
             for call_id in session.retryable:  # the agent that made them is gone: they failed
                 await session.retry(call_id)
         except SopilotError:
@@ -238,6 +241,13 @@ class ProcedureHook:
             )
             cure = "pass `Conversations.of(handbook)`: it has a session for each conversation"
             raise mistake("mixed-conversations", message, help=cure)
+
+    async def asked_by(self, store: Store, token: str) -> None:
+        """Note who goes on with the session. Raise if the store requires to know that."""
+        if token not in self._tokens:
+            requester = await who_asks(store, None, token)
+            await note_requester(self.session, requester_name(await load_people(store), requester))
+            self._tokens.add(token)
 
     @property
     def reads(self) -> dict[str, Read]:

@@ -126,9 +126,7 @@ async def resume_session(
         if not session.events:
             async with session.writing():
                 await _note_opening(session)
-        if name and same_name(name) not in session.ledger.requesters:
-            async with session.writing():
-                await session.step(Note(TAKEN_UP, {"requester": name}))
+        await note_requester(session, name)
         if before is not None:
             await before(session)
         await session.take_up()
@@ -140,6 +138,13 @@ async def resume_session(
             await session.release()
         raise
     return session
+
+
+async def note_requester(session: Session, name: str) -> None:
+    """Note who asks for the rest of a session, so that this person can't approve it."""
+    if name and same_name(name) not in session.ledger.requesters:
+        async with session.writing():
+            await session.step(Note(TAKEN_UP, {"requester": name}))
 
 
 async def attach_session(
