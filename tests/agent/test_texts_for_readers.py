@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from dataclasses import replace
 
 import pytest
 from desk_runs import ScriptedModel, calls, play, played
 
-from sopilot.agent.approvers import ScriptedUser
+from sopilot.agent.approvers import ScriptedTools, ScriptedUser
+from sopilot.agent.driver import Driver
+from sopilot.agent.loop import open_run
 from sopilot.agent.result import Ending
 from sopilot.agent.toolbox import Toolbox
 from sopilot.audit.audit import audit_trace
@@ -19,7 +22,8 @@ from sopilot.machine.affordances import completed
 from sopilot.machine.machine import Machine
 from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Check
-from sopilot.protocols import ModelReply
+from sopilot.protocols import ModelReply, ToolCall
+from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
 from sopilot.trace.events import Call as CallOperation
 from sopilot.trace.events import Return, Start
@@ -250,3 +254,39 @@ def test_no_move_is_offered_twice(example_name: str) -> None:
     for line in fits:
         moves = line.removeprefix("Fits: ").rstrip(".").split("; ")
         assert len(moves) == len(set(moves)), line
+
+
+async def test_the_guard_words_a_refusal_in_the_users_language() -> None:
+    """The handbook's own sentences, the remedy and the words for the customer, too."""
+    book = """
+handbook: payments
+parameters: {most: 200}
+actions:
+  pay: {input: {amount: number, country: string}, irreversible: true, confirm: false}
+predicates:
+  small(amount):
+    says: {en: "The amount {amount} is at most {most}.", zh: "金额 {amount} 不超过 {most}。"}
+    verify: arguments
+    verdict: amount <= most
+    remedy: {en: Ask a manager., zh: 请联系经理。}
+  allowed(country):
+    says: The country is allowed.
+    verify: arguments
+    verdict: country != 'X'
+    customer_message: {en: "We pay up to {most} only.", zh: "目前最多支付 {most}。"}
+procedures:
+  pay: {requires: [small(amount), allowed(country)]}
+"""
+    handbook = load_handbook(book)
+    briefing = Briefing(handbook, {"pay": compile_procedure(handbook, "pay").program}, "zh")
+    tools = ScriptedTools(handbook.actions, {})
+    session = await open_run(MemoryStore(), briefing, VIEWS["guard"], tools=tools)
+    driver = Driver(session, briefing, VIEWS["guard"])
+
+    async def answer(amount: int, country: str) -> str:
+        arguments = json.dumps({"amount": amount, "country": country})
+        return await driver.call(ToolCall("", "pay", arguments))
+
+    refused = "已拒绝：不得调用 `pay`。"
+    assert await answer(900, "Y") == f"{refused}不成立：金额 900 不超过 200。请联系经理。"
+    assert await answer(100, "X") == f"{refused}目前最多支付 200。"

@@ -14,10 +14,7 @@ from sopilot.session.session import Session
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
-from sopilot.views.refusals import Refusal
-from sopilot.views.sentences import telling
-
-_EVIDENCE_SHOWN = 160
+from sopilot.views.refusals import EVIDENCE_SHOWN, Refusal, refusal
 
 
 def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
@@ -32,7 +29,7 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
     process = failed[-1]
     program = session.programs.programs[process.goal]
     shown = {
-        result.seq: f"#{result.seq} {result.action}: {quote_value(result.value, _EVIDENCE_SHOWN)}"
+        result.seq: f"#{result.seq} {result.action}: {quote_value(result.value, EVIDENCE_SHOWN)}"
         for result in process.results
     }
     events = [own_event for own_event in session.own_events if own_event.process == process.id]
@@ -51,13 +48,7 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         whole = _sentence(function, program, values, holds=bound["holds"])
         sentence = masked(in_language(whole, language))
         evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
-        match[sentence] = Refusal(
-            function.judges,
-            sentence,
-            evidence,
-            in_language(function.remedy, language),
-            " ".join(telling([function.name], program, language)),
-        )
+        match[sentence] = refusal(function, program, sentence, evidence, language)
     return tuple(reversed(match.values()))
 
 

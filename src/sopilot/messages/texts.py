@@ -146,6 +146,14 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "What was done, or what does not hold; the user reads it.",
         "办理了什么，或哪一项与要求不符；用户会读到。",
     ),
+    "tool_ask_user": (
+        "Asks the user the handbook's own question; the answer is evidence of what was said.",
+        "向用户提出手册中的问题；用户的回答即为证据。",
+    ),
+    "tool_confirm_with_user": (
+        "Shows the user exactly what will be done, with these arguments, and asks for a yes.",
+        "向用户显示将要执行的操作及其参数，并请用户确认。",
+    ),
     # --- the guard's answers ---
     "guard_missing": (
         "Not called yet: `{action}` isn't proven. First {first}; then call `{again}` again "
@@ -171,6 +179,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "{state}: {sentence}{evidence}{remedy}",
         "{state}：{sentence}{evidence}{remedy}",
     ),
+    "guard_remedy": (" {says}", "{says}"),
     "guard_false": ("Not true", "不成立"),
     "guard_true": ("True, and it must not be", "成立，但要求不成立"),
     "guard_undecided": ("Can't be established ({why})", "无法确定（{why}）"),
@@ -305,7 +314,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "origin": (" (= {name})", " (= {name})"),
     "evidence": (" [{items}]", " [{items}]"),
     "keeps": (" ({value})", " ({value})"),
-    "not_met": (" (not met: {names})", "（与要求不符：{names}）"),
+    "not_met": (" (not met: {names})", " (与要求不符：{names})"),
     "now": ("Now: {todo}", "现在：{todo}"),
     "now_check": (
         "`{tool}` with operation `call`, `function`: `{function}`.",
@@ -596,13 +605,12 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "没有可用的核验工具：根据已知信息判断为 true 还是 false，否则拒绝。",
     ),
     "prose_judge_gate": (
-        "It is true only if this tool has just succeeded; the user may correct a value and try "
-        "again.",
+        "It is true only if this tool succeeds; the user may correct a value and try again.",
         "仅当本次调用成功才为 true；用户可以更正后重试。",
     ),
     "prose_judge_gate_answer": (
-        "It is true only if this tool has just succeeded and its answer shows it; the user may "
-        "correct a value and try again.",
+        "It is true only if this tool succeeds and its answer shows it; the user may correct a "
+        "value and try again.",
         "仅当本次调用成功且其结果表明如此才为 true；用户可以更正后重试。",
     ),
     "prose_judge_fact": (

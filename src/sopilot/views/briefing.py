@@ -67,7 +67,7 @@ class Briefing:
 
     def user_tools(self) -> tuple[ToolSchema, ...]:
         """The tools of the programs that ask the user."""
-        return self.once("user tools", lambda: user_tools(self.programs.values()))
+        return self.once("user tools", lambda: user_tools(self.programs.values(), self.language))
 
     def guarding(self) -> Mapping[str, Program]:
         """The programs for the view `guard`: every procedure's action is guarded. Where the

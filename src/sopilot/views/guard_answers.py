@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
+from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.wording import fill
 from sopilot.machine.proof.agenda import Need, Plan, Unmet
@@ -18,9 +19,8 @@ from sopilot.program.model import Function, Kind, Program
 from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON, canonical, plain
 from sopilot.values.text import quote_value, visible
-from sopilot.views.refusals import Refusal
+from sopilot.views.refusals import EVIDENCE_SHOWN, Refusal, refusal
 
-_EVIDENCE_SHOWN = 160
 _LISTED = re.compile(r"`(\w+\([^`]*\))`")
 
 _ANSWER = re.compile(r"^`(\w+\([^`]*\))` → #(\d+) \((ok|failed)\): (.*)$", re.MULTILINE)
@@ -57,9 +57,10 @@ def plan_text(
     if plan.problem:
         return say("problem", problem=plan.problem)
     if plan.needs:
-        text = say("missing", action=action, first=_steps(plan.needs, program, say), again=action)
+        first = _steps(plan.needs, program, language)
+        text = say("missing", action=action, first=first, again=action)
         for needs in plan.instead:
-            text += say("instead", first=_steps(needs, program, say))
+            text += say("instead", first=_steps(needs, program, language))
         return "\n".join([text, *_shown(plan, show)]) if show is not None else text
     messages = [reason.customer_message or _reason(reason, say) for reason in reasons]
     return say("refused", action=action, reasons=" ".join(messages)).strip()
@@ -119,7 +120,7 @@ def shown_answers(text: str) -> list[tuple[str, str, str, str]]:
 
 def _reason(reason: Refusal, say: Say) -> str:
     shown = say("evidence", shown="; ".join(reason.evidence)) if reason.evidence else ""
-    remedy = f" {reason.remedy}" if reason.remedy else ""
+    remedy = say("remedy", says=reason.remedy) if reason.remedy else ""
     return say(
         "reason", sentence=reason.sentence, state=reason.state, evidence=shown, remedy=remedy
     )
@@ -136,7 +137,7 @@ def refusals_of(
     say = partial(guard_text, language=language)
     cited = {seq for unmet in plan.unmet for seq in unmet.evidence}
     answers = {
-        answer.seq: f"#{answer.seq} {name}: {quote_value(answer.value, _EVIDENCE_SHOWN)}"
+        answer.seq: f"#{answer.seq} {name}: {quote_value(answer.value, EVIDENCE_SHOWN)}"
         for name, by_arguments in configuration.answers.items()
         for answer in by_arguments.values()
         if answer.seq in cited
@@ -145,13 +146,9 @@ def refusals_of(
     for unmet in plan.unmet:
         function = program.functions[unmet.function]
         shown = tuple(masked(answers[seq]) for seq in unmet.evidence if seq in answers)
-        reasons[unmet.function, unmet.why] = Refusal(
-            function.judges,
-            masked(_sentence(function, program, unmet.values)),
-            shown,
-            function.remedy,
-            function.customer_message,
-            _state(unmet, say),
+        text = masked(_sentence(function, program, unmet.values, language))
+        reasons[unmet.function, unmet.why] = refusal(
+            function, program, text, shown, language, _state(unmet, say)
         )
     return tuple(reasons.values())
 
@@ -162,15 +159,19 @@ def _state(unmet: Unmet, say: Say) -> str:
     return say("true" if unmet.holds else "false")
 
 
-def _sentence(function: Function, program: Program, values: Mapping[str, JSON]) -> str:
-    return visible(fill(function.says, {**program.constants, **values})) or function.judges
+def _sentence(
+    function: Function, program: Program, values: Mapping[str, JSON], language: str
+) -> str:
+    says = in_language(fill(function.says, {**program.constants, **values}), language)
+    return visible(says) or function.judges
 
 
-def _steps(needs: Sequence[Need], program: Program, say: Say) -> str:
+def _steps(needs: Sequence[Need], program: Program, language: str) -> str:
+    say = partial(guard_text, language=language)
     steps: dict[str, None] = {}
     for need in needs:
         function = program.functions[need.function]
-        sentence = _sentence(function, program, need.values)
+        sentence = _sentence(function, program, need.values, language)
         if need.value:
             steps[say("value", name=need.value)] = None
         elif need.judgement:
@@ -181,7 +182,8 @@ def _steps(needs: Sequence[Need], program: Program, say: Say) -> str:
             steps[say("wait", action=action)] = None
         for call in need.calls:
             if call.act.action in BUILT_IN:
-                question = fill(function.question, {**program.constants, **need.values})
+                values = {**program.constants, **need.values}
+                question = in_language(fill(function.question, values), language)
                 steps[say("ask", question=question or sentence)] = None
             elif call.again:
                 steps[say("again", call=spelled(call), why=call.again)] = None

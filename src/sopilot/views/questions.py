@@ -5,15 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from sopilot.handbook.model import ASK_USER, BUILT_IN, CONFIRM
+from sopilot.handbook.model import BUILT_IN, CONFIRM
+from sopilot.messages.scaffold import words
 from sopilot.program.model import Act, Function, Program
 from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON
-
-_DESCRIPTIONS = {
-    ASK_USER: "Asks the user the handbook's own question; the answer is evidence of what was said.",
-    CONFIRM: "Shows the user exactly what will be done, with these arguments, and asks for a yes.",
-}
 
 
 def question_steps(programs: Iterable[Program]) -> Iterable[tuple[Program, Function, Act]]:
@@ -24,7 +20,7 @@ def question_steps(programs: Iterable[Program]) -> Iterable[tuple[Program, Funct
                     yield program, function, step
 
 
-def user_tools(programs: Iterable[Program]) -> tuple[ToolSchema, ...]:
+def user_tools(programs: Iterable[Program], language: str = "en") -> tuple[ToolSchema, ...]:
     """The tools of these programs that ask the user."""
     inputs: dict[str, dict[str, JSON]] = {}
     for _, _, act in question_steps(programs):
@@ -32,7 +28,7 @@ def user_tools(programs: Iterable[Program]) -> tuple[ToolSchema, ...]:
     return tuple(
         ToolSchema(
             name,
-            _DESCRIPTIONS[name],
+            words(language)[f"tool_{name}"],
             {
                 "type": "object",
                 "properties": {**result, subject_name(name): {"type": "string"}},

@@ -5,6 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from sopilot.handbook.grammar import in_language
+from sopilot.program.model import Function, Program
+from sopilot.views.sentences import telling
+
+EVIDENCE_SHOWN = 160
+"""Characters of an answer that a refusal quotes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
@@ -18,6 +25,20 @@ class Refusal:
     remedy: str = ""
     customer_message: str = ""
     state: str = ""
+
+
+def refusal(
+    function: Function,
+    program: Program,
+    sentence: str,
+    evidence: tuple[str, ...],
+    language: str,
+    state: str = "",
+) -> Refusal:
+    """Why this check refuses a request, in the words of the handbook."""
+    remedy = in_language(function.remedy, language)
+    message = " ".join(telling([function.name], program, language))
+    return Refusal(function.judges, sentence, evidence, remedy, message, state)
 
 
 def to_customer(refusals: Sequence[Refusal]) -> str:

@@ -308,7 +308,7 @@ def _option(value: JSON) -> str | None:
         return "true" if value else "false"
     if value is None or isinstance(value, str):
         return value or None
-    raise _Problem("`option` must be a string")
+    raise _Problem(sentence("not-a-string", name="option"))
 
 
 def _citations(value: JSON) -> tuple[str, ...]:
