@@ -20,7 +20,6 @@ from sopilot.messages.scaffold import LANGUAGES, StepTool, words
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Ask, Program
 from sopilot.views.frame import (
-    ByMachine,
     frame_bound,
     render_frame,
     render_function,
@@ -28,6 +27,7 @@ from sopilot.views.frame import (
     shown_slots,
 )
 from sopilot.views.program_text import render
+from sopilot.views.steps import ByMachine
 
 HERE = Path(__file__).parent
 HANDBOOK = load_handbook((HERE / "small.yaml").read_text(encoding="utf-8"))

@@ -238,7 +238,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "goto": ("; → {target}", "；→ {target}"),
     "branch": ("if {when} → {then}, else → {otherwise}", "若 {when} → {then}，否则 → {otherwise}"),
     "choose": ("choose: {says}", "选择：{says}"),
-    "option": ("- {name} → {target}", "- {name} → {target}"),
+    "option": ("- {name} → {target}{says}", "- {name} → {target}{says}"),
     "option_says": (": {says}", "：{says}"),
     "act": ("tool {call}", "调用工具 {call}"),
     "goal": ("goal tool {call}", "调用目标工具 {call}"),
@@ -298,6 +298,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "for this check",
         "由流程引擎判断：仅当该调用在本次会话中已成功才为 true；不要为这项检查去调用",
     ),
+    "return_fixed": ("result = {when}", "结果 = {when}"),
     "return_value": ("result = {when}", "结果 = {when}"),
     "complete": ("the request is carried out", "办理完毕"),
     "fail": ("refuse, naming what is not met", "拒绝，并说明哪一项与要求不符"),
@@ -307,6 +308,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "holds": ("{slot}", "{slot}"),
     "holds_not": ("not {slot}", "非 {slot}"),
     "unknown": ("?{name}", "?{name}"),
+    "value": ("{name}={value}", "{name}={value}"),
+    "answer": ("{where}", "{where}"),
     # --- the moving part of a frame ---
     "results": ("Results: {items}", "结果：{items}"),
     "known": ("Known: {items}", "已知：{items}"),
@@ -549,13 +552,13 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "prose_values": (", for {values}", "，其中 {values}"),
     "prose_value": ("{name} being {value}", "{name} 为 {value}"),
     "prose_met": (
-        " If it comes out {wanted}, go on with point {number}.",
-        "若结果为 {wanted}，转到第 {number} 步。",
+        " If it comes out {wanted}, go on with point {target}.",
+        "若结果为 {wanted}，转到第 {target} 步。",
     ),
-    "prose_unmet": (" Otherwise, go on with point {number}.", "否则转到第 {number} 步。"),
+    "prose_unmet": (" Otherwise, go on with point {target}.", "否则转到第 {target} 步。"),
     "prose_either": (" Go on either way.", "无论结果如何都继续。"),
     "prose_on": (" Otherwise, go on.", "否则继续下一步。"),
-    "prose_goto": (" Go on with point {number}.", "转到第 {number} 步。"),
+    "prose_goto": (" Go on with point {target}.", "转到第 {target} 步。"),
     "prose_branch": (
         "Look at what came out: if {when}, go on with point {then}; otherwise with point "
         "{otherwise}.",
@@ -565,8 +568,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "prose_holds_not": ("“{slot}” came out false", "“{slot}”的结果为 false"),
     "prose_choose": ("Decide: {says}", "作出决定：{says}"),
     "prose_option": (
-        " For “{name}”{says}, go on with point {number}.",
-        "若选“{name}”{says}，转到第 {number} 步。",
+        " For “{name}”{says}, go on with point {target}.",
+        "若选“{name}”{says}，转到第 {target} 步。",
     ),
     "prose_option_says": (" ({says})", "（{says}）"),
     "prose_act": ("Call {call}.", "调用工具 {call}。"),
@@ -575,13 +578,14 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "所有检查均已通过：调用工具 {call}。",
     ),
     "prose_with": ("{action} with {values}", "{action}（{values}）"),
-    "prose_each": (
+    "prose_for_each": (
         ", once for each {element} in {where}",
         "，对 {where} 中的每个 {element} 各一次",
     ),
-    "prose_named": (" (call the answer {name})", "（其结果称为 {name}）"),
+    "prose_bound_as": (" (call the answer {slot})", "（其结果称为 {slot}）"),
     "prose_answer": ("what stands at {where} in the answer", "结果中 {where} 处的值"),
     "prose_unknown": ("`{name}` (still to be found)", "`{name}`（待获取）"),
+    "prose_computed": (" Take {names} as computed before.", "{names} 取先前算出的值。"),
     "prose_supplied": (
         " Take {names} from earlier answers or ask the user; never invent it.",
         "{names} 取自先前的结果或询问用户，绝不编造。",
@@ -590,6 +594,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "Ask the user for {names}, unless the dialog has it.",
         "向用户询问 {names}（对话中已有则不必）。",
     ),
+    "prose_do": ("{says}", "{says}"),
     "prose_do_with": (" You may use {names} for it.", "可使用 {names}。"),
     "prose_emit": ("Hand over “{name}”.", "交付“{name}”。"),
     "prose_judge_you": (
@@ -619,8 +624,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "仅当该调用在本次会话中已成功才为 true；不要为这项检查去调用。",
     ),
     "prose_return_fixed": (
-        "At this point, this part comes out {value}.",
-        "到此，本部分结果为 {value}。",
+        "At this point, this part comes out {when}.",
+        "到此，本部分结果为 {when}。",
     ),
     "prose_return_value": (
         "This part comes out true if {when}, and false otherwise.",
@@ -638,9 +643,13 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "colon": (": ", "："),
     "prose_parameters": (" (for {names})", "（针对 {names}）"),
     "prose_instead": (" Or instead: {calls}.", "或改用：{calls}。"),
+    "prose_instead_of_all": (
+        " Or instead of all these calls: {calls}.",
+        "或以下列调用代替以上全部调用：{calls}。",
+    ),
     "prose_remark": (" ({says})", "（{says}）"),
-    "prose_list_and": (", and ", "，并且 "),
-    "prose_values_and": (" and ", "，"),
+    "prose_then": (", and ", "，并且 "),
+    "prose_and_value": (" and ", "，"),
     # --- official wording ---
     "official_intro": (
         "Conditions are listed as a hierarchy. Under “ALL of these conditions must be met” every "

@@ -7,31 +7,25 @@ to ``EVIDENCE_SHOWN``, and only names that the function mentions are shown.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from sopilot.handbook.grammar import in_language
-from sopilot.handbook.requirements import Path
 from sopilot.machine.moves import is_true
 from sopilot.machine.state import Bound
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import (
-    MISSING_RECIPE,
     Act,
     Ask,
     Branch,
-    CallArgument,
-    CallArguments,
     Check,
     Choose,
-    CompleteStep,
     Do,
     Emit,
     FailStep,
     Function,
     Kind,
-    Literal,
     Local,
     Program,
     ReturnStep,
@@ -39,201 +33,15 @@ from sopilot.program.model import (
     Unknown,
 )
 from sopilot.program.walk import checks_to_blame
-from sopilot.values.text import VALUE_BUDGET, quote_literal, quote_value
+from sopilot.values.text import VALUE_BUDGET, quote_value
 from sopilot.views.quoting import Rendered, Writer
 from sopilot.views.sentences import (
-    check_saying,
-    condition_text,
     constant_texts,
-    is_demand,
     named_constants,
     purpose,
     telling,
 )
-
-INDENT = "    "
-"""In front of what belongs to the step above it."""
-
-
-class ByMachine(NamedTuple):
-    """What the machine does by itself, so that no line asks the model for it."""
-
-    enters: bool = False
-    judges: bool = False
-
-
-NOTHING_ALONE = ByMachine()
-_SAYS_ITS_BODY = (Do, Choose, Branch)
-
-
-def act_text(act: Act, table: Mapping[str, str]) -> str:
-    """A call of an action, with what its answer is called and for which elements it is made."""
-    text = call_text(act.action, act.arguments, table)
-    if act.name:
-        text += table["bound_as"].format(slot=act.name)
-    if act.each is not None:
-        text += table["for_each"].format(element=act.element, where=act.each)
-    return text
-
-
-def call_text(name: str, arguments: CallArguments, table: Mapping[str, str]) -> str:
-    """``name(a, b=3)``; a value that is passed on under its own name is written once."""
-    written = []
-    for parameter, argument in arguments:
-        value = argument_text(argument, table)
-        written.append(value if value == parameter else f"{parameter}={value}")
-    return f"{name}({', '.join(written)})"
-
-
-def argument_text(argument: CallArgument, table: Mapping[str, str]) -> str:
-    if isinstance(argument, Literal):
-        return quote_literal(argument.value)
-    if isinstance(argument, Unknown):
-        return table["unknown"].format(name=argument.name)
-    return str(argument) if isinstance(argument, Path) else argument.name
-
-
-def question_text(step: Ask, language: str) -> str:
-    """What an ``ask`` step says, if that names everything it wants; else nothing."""
-    says = in_language(step.says, language)
-    return says if all(name in says for name in step.wants) else ""
-
-
-def supplied(arguments: CallArguments) -> list[str]:
-    """The values of a call that only earlier answers or the user have."""
-    return list(dict.fromkeys([term.name for _, term in arguments if isinstance(term, Unknown)]))
-
-
-def judge_key(function: Function, by_machine: ByMachine = NOTHING_ALONE) -> str:
-    """Who judges the function, and from what."""
-    if function.is_fact:
-        return "judge_fact_machine" if by_machine.judges else "judge_fact"
-    is_gate = function.kind is Kind.GATE
-    acts = any(isinstance(step, Act) for step in function.steps)
-    if by_machine.judges and (is_gate or function.verdict is not None):
-        return "judge_gate_machine" if is_gate and function.verdict is None else "judge_machine"
-    if MISSING_RECIPE in function.notes:
-        return "judge_unverified"
-    if is_gate and acts:
-        return "judge_gate" if function.verdict is None else "judge_gate_answer"
-    return "judge_you" if acts or function.kind not in (Kind.RULE, Kind.GATE) else "judge_values"
-
-
-def write_step(
-    writer: Writer,
-    lead: str,
-    step: Step,
-    function: Function,
-    program: Program,
-    language: str,
-    by_machine: ByMachine = NOTHING_ALONE,
-) -> None:
-    """The step behind ``lead``, and below it what belongs to it. Ends with a line break."""
-    if isinstance(step, Check):
-        _write_check(writer, lead, step, program, language)
-        return
-    table = words(language)
-    computed: set[str] = set()
-    if isinstance(step, Act) and step.goal:
-        computed = {item.computes for item in program.functions.values() if item.computes}
-    body = _body(step, function, table, language, by_machine, computed)
-    if isinstance(step, Ask) and question_text(step, language):
-        body = question_text(step, language) + _goto("goto", step.next, table)
-    elif not isinstance(step, _SAYS_ITS_BODY) and step.says:
-        # What `do` and `choose` say is their body already, and a branch says nothing.
-        body += table["remark"].format(says=in_language(step.says, language))
-    lines = [f"{lead}{body}\n"]
-    if isinstance(step, Choose):
-        for option in step.options:
-            says = in_language(option.says, language)
-            says = table["option_says"].format(says=says) if says else ""
-            line = table["option"].format(name=option.name, target=option.target)
-            lines.append(f"{INDENT}{line}{says}\n")
-    if isinstance(step, Act) and function.fallbacks and step is _last_act(function):
-        several = sum(isinstance(item, Act) for item in function.steps) > 1
-        key = "instead_of_all" if several else "instead"
-        for acts in function.fallbacks:
-            calls = table["then"].join(act_text(act, table) for act in acts)
-            lines.append(f"{INDENT}{table[key].format(calls=calls)}\n")
-    writer.write("".join(lines))
-
-
-def _write_check(writer: Writer, lead: str, step: Check, program: Program, language: str) -> None:
-    table = words(language)
-    call = call_text(step.function, step.arguments, table)
-    if step.slot != step.function:
-        call += table["bound_as"].format(slot=step.slot)
-    wanted = "true" if step.wanted else "false"
-    if is_demand(step):
-        body = table["check_must"].format(call=call, wanted=wanted, target=step.unmet)
-    else:
-        body = table["check_find"].format(call=call)
-        if step.met is None:
-            body += table["either"]
-        else:
-            body += table["found"].format(wanted=wanted, target=step.met)
-            body += (
-                table["found_on"] if step.unmet is None else _goto("found_else", step.unmet, table)
-            )
-    writer.write(f"{lead}{body}\n")
-    saying = check_saying(step, program, language)
-    if saying is None:
-        return
-    before, _, after = (table[saying.label] if saying.label else "{says}").partition("{says}")
-    writer.write(f"{INDENT}{before}")
-    if saying.quoted:
-        writer.quote(saying.text, step.function)
-    else:
-        writer.write(saying.text)
-    writer.write(f"{after}\n")
-
-
-def _body(
-    step: Step,
-    function: Function,
-    table: Mapping[str, str],
-    language: str,
-    by_machine: ByMachine,
-    computed: Collection[str],
-) -> str:
-    if isinstance(step, Act):
-        key = "goal" if step.goal else "act"
-        note = ""
-        if names := supplied(step.arguments):
-            made = [name for name in names if name in computed]
-            names = [name for name in names if name not in made]
-            note = "" if step.says or not names else table["supplied"].format(names=_ticked(names))
-            note += table["computed"].format(names=_ticked(made)) if made else ""
-        call = act_text(step, table)
-        return table[key].format(call=call) + _goto("goto", step.next, table) + note
-    if isinstance(step, Branch):
-        when = condition_text(step.when, table)
-        return table["branch"].format(when=when, then=step.then, otherwise=step.otherwise)
-    if isinstance(step, ReturnStep):
-        if step.holds is None:
-            return table[judge_key(function, by_machine)]
-        return table["return_value"].format(when=condition_text(step.holds, table))
-    if isinstance(step, Choose):
-        return table["choose"].format(says=in_language(step.says, language))
-    if isinstance(step, Ask):
-        return table["ask"].format(names=_ticked(step.wants)) + _goto("goto", step.next, table)
-    if isinstance(step, Do):
-        uses = table["do_with"].format(names=", ".join(step.uses)) if step.uses else ""
-        says = in_language(step.says, language)
-        return table["do"].format(says=says) + uses + _goto("goto", step.next, table)
-    if isinstance(step, Emit):
-        return table["emit"].format(name=step.artifact) + _goto("goto", step.next, table)
-    return table["complete"] if isinstance(step, CompleteStep) else table["fail"]
-
-
-def _last_act(function: Function) -> Act | None:
-    acts = [step for step in function.steps if isinstance(step, Act)]
-    return acts[-1] if acts else None
-
-
-def _goto(key: str, target: str | None, table: Mapping[str, str]) -> str:
-    return "" if target is None else table[key].format(target=target)
-
+from sopilot.views.steps import NOTHING_ALONE, ByMachine, StepWriter, ticked
 
 EVIDENCE_SHOWN: Final = 4
 """Citations shown with a result; the trace has them all."""
@@ -379,10 +187,11 @@ def write_function(
     writer.line(f"{kind} {function.name}({', '.join(function.parameters)})")
     for line in purpose(function, program, language):
         writer.line(line)
+    steps = StepWriter(writer, program, language, by_machine)
     for step in function.steps:
         mark = _CURSOR if step.label == cursor else _NO_CURSOR
-        lead = f"{mark}{step.label}: "
-        write_step(writer, lead, step, function, program, language, by_machine)
+        writer.write(f"{mark}{step.label}: ")
+        steps.write(step, function)
 
 
 def rendered_function(function: Function, program: Program, language: str = "en") -> Rendered:
@@ -518,7 +327,7 @@ def _what_now(
     step: Step, function: Function, todo: _Todo, by_machine: ByMachine
 ) -> tuple[str, dict[str, str]]:
     """The key of the line, and what only this step has to fill in."""
-    names = _ticked(todo.missing)
+    names = ticked(todo.missing)
     if isinstance(step, Check):
         values = ", ".join(f'"{todo.named.get(name, name)}": …' for name in todo.missing)
         fields = {"function": step.function, "names": names, "values": f"{{{values}}}"}
@@ -534,11 +343,11 @@ def _what_now(
         if not todo.missing:
             return key, fields
         needed = [name for name in todo.missing if name not in todo.loose]
-        fields["names"] = _ticked(needed or todo.missing)
+        fields["names"] = ticked(needed or todo.missing)
         with_names = "now_gate_with" if gate else "now_act_with"
         return with_names if needed else f"{key}_maybe", fields
     if isinstance(step, Ask):
-        fields = {"names": _ticked(step.wants)}
+        fields = {"names": ticked(step.wants)}
         behind = function.steps[function.steps.index(step) + 1 :][:1]
         if step.next is None and behind and isinstance(behind[0], Act):
             return "now_ask_act", {**fields, "action": behind[0].action}
@@ -546,7 +355,7 @@ def _what_now(
     if isinstance(step, Emit):
         return "now_emit", {"name": step.artifact}
     if isinstance(step, Choose):
-        return "now_choose", {"names": _ticked([option.name for option in step.options])}
+        return "now_choose", {"names": ticked([option.name for option in step.options])}
     if isinstance(step, ReturnStep):
         if step.holds is not None:
             return "now_return_group", {}
@@ -557,10 +366,6 @@ def _what_now(
     if isinstance(step, Branch):
         return "now_branch", {"then": step.then, "otherwise": step.otherwise}
     return "now_do" if isinstance(step, Do) else "now_complete", {}
-
-
-def _ticked(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _bound(function: Function, program: Program, language: str) -> int:

@@ -6,47 +6,20 @@ family the handbook's leaves, the compiled family the program's checks, in every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Final
+from typing import ClassVar, Final
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import Handbook, Procedure
-from sopilot.handbook.requirements import Path, leaves
+from sopilot.handbook.requirements import leaves
 from sopilot.handbook.wording import sentence
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import mistake
 from sopilot.messages.scaffold import LANGUAGES, words
-from sopilot.program.model import (
-    Act,
-    Always,
-    Ask,
-    Branch,
-    CallArgument,
-    CallArguments,
-    Check,
-    Choose,
-    CompleteStep,
-    Condition,
-    Do,
-    Emit,
-    Function,
-    Kind,
-    Literal,
-    Program,
-    ReturnStep,
-    Step,
-    Unknown,
-)
-from sopilot.values.text import quote_literal
-from sopilot.views.frame import (
-    judge_key,
-    question_text,
-    render_frame,
-    rendered_function,
-    supplied,
-)
+from sopilot.program.model import CallArguments, Check, Function, Kind, Program
+from sopilot.views.frame import render_frame, rendered_function
 from sopilot.views.official import (
     render_official,
     render_official_code,
@@ -54,12 +27,8 @@ from sopilot.views.official import (
     requirements,
 )
 from sopilot.views.quoting import Rendered, Writer, below
-from sopilot.views.sentences import (
-    check_saying,
-    condition_text,
-    is_demand,
-    purpose,
-)
+from sopilot.views.sentences import check_saying, is_demand, purpose
+from sopilot.views.steps import StepWriter
 
 _KINDS = tuple(Kind)
 
@@ -84,202 +53,106 @@ _TITLES = {Kind.GROUP: "prose_groups", Kind.GATE: "prose_gates", Kind.RULE: "pro
 
 
 def render_prose(program: Program, language: str = "en") -> Rendered:
-    return _Prose(program, language).rendered()
+    writer = Writer()
+    prose = _Prose(writer, program, language)
+    title: str | None = None
+    for function in reading_order(program):
+        if function.kind is Kind.PROCESS:
+            prose.process(function)
+            continue
+        if _TITLES[function.kind] != title:
+            title = _TITLES[function.kind]
+            writer.line()
+            writer.line(prose.table[title])
+        writer.line()
+        prose.function(function)
+    return writer.finish()
 
 
-class _Prose:
-    def __init__(self, program: Program, language: str) -> None:
-        self._program = program
-        self._language = language
-        self._table: Mapping[str, str] = words(language)
-        self._writer = Writer()
+class _Prose(StepWriter):
+    """Steps are numbered points, and everything is a sentence."""
 
-    def rendered(self) -> Rendered:
-        title: str | None = None
-        for function in reading_order(self._program):
-            if function.kind is Kind.PROCESS:
-                self._process(function)
-                continue
-            if _TITLES[function.kind] != title:
-                title = _TITLES[function.kind]
-                self._writer.line()
-                self._writer.line(self._table[title])
-            self._writer.line()
-            self._function(function)
-        return self._writer.finish()
+    prefix: ClassVar[str] = "prose_"
 
-    def _process(self, function: Function) -> None:
-        values = ", ".join(function.parameters) or self._table["prose_no_values"]
-        writer = self._writer
-        writer.line(self._say("prose_intro", name=function.name, parameters=values))
+    def process(self, function: Function) -> None:
+        values = ", ".join(function.parameters) or self.say("no_values")
+        self.writer.line(self.say("intro", name=function.name, parameters=values))
         if function.says:
-            writer.line(in_language(function.says, self._language))
-        writer.line(self._table["prose_steps"])
+            self.writer.line(self.own(function.says))
+        self.writer.line(self.say("steps"))
         self._points(function)
 
-    def _function(self, function: Function) -> None:
-        parameters = ""
-        if function.parameters:
-            parameters = self._say("prose_parameters", names=", ".join(function.parameters))
-        line = self._say("prose_function", name=function.name, parameters=parameters)
-        says = purpose(function, self._program, self._language)
+    def function(self, function: Function) -> None:
+        names = ", ".join(function.parameters)
+        parameters = self.say("parameters", names=names) if names else ""
+        line = self.say("function", name=function.name, parameters=parameters)
+        says = purpose(function, self.program, self.language)
         if says:
-            line += self._table["colon"] + says[0]
-        self._writer.line(line)
-        for other in says[1:]:
-            self._writer.line(other)
+            line += self.table["colon"] + says[0]
+        for text in (line, *says[1:]):
+            self.writer.line(text)
         self._points(function)
 
     def _points(self, function: Function) -> None:
-        number = {step.label: index for index, step in enumerate(function.steps, 1)}
+        self._numbers = {step.label: index for index, step in enumerate(function.steps, 1)}
         for step in function.steps:
-            self._writer.write(f"{number[step.label]}. ")
-            self._step(step, function, number)
-            self._writer.line()
+            self.writer.write(f"{self._numbers[step.label]}. ")
+            self.write(step, function)
+            self.writer.line()
 
-    def _step(self, step: Step, function: Function, number: Mapping[str, int]) -> None:
-        writer = self._writer
-        if isinstance(step, Check):
-            self._check(step, number)
-            return
-        question = question_text(step, self._language) if isinstance(step, Ask) else ""
-        writer.write(question or self._sentence(step, function, number))
-        if isinstance(step, Act):
-            names = ", ".join(f"`{name}`" for name in supplied(step.arguments))
-            if names:
-                writer.write(self._say("prose_supplied", names=names))
-            is_last = not any(isinstance(later, Act) for later in _after(step, function))
-            for acts in function.fallbacks if is_last else ():
-                calls = [self._act(act) for act in acts]
-                joined = self._table["prose_list_and"].join(calls)
-                writer.write(self._say("prose_instead", calls=joined))
-        if not isinstance(step, Do | Choose | Branch) and step.says and not question:
-            says = in_language(step.says, self._language)
-            writer.write(self._say("prose_remark", says=says))
-        if isinstance(step, Act | Ask | Do | Emit) and step.next is not None:
-            writer.write(self._say("prose_goto", number=number[step.next]))
+    def target(self, label: str) -> int:
+        return self._numbers[label]
 
-    def _check(self, step: Check, number: Mapping[str, int]) -> None:
-        writer = self._writer
-        saying = check_saying(step, self._program, self._language)
+    def compose(self, body: str, ways: Sequence[str], after: str) -> None:
+        self.writer.write("".join([body, *ways, after]))
+
+    def call(self, name: str, arguments: CallArguments) -> str:
+        values = self.say("and_value").join(self.values(arguments))
+        return self.say("with", action=name, values=values) if values else name
+
+    def check(self, step: Check) -> None:
+        writer = self.writer
+        saying = check_saying(step, self.program, self.language)
         wanted = "true" if step.wanted else "false"
-        values = self._values(step.arguments, shortened=True)
-        values = self._say("prose_values", values=values) if values else ""
+        # What is passed on under its own name is not said here.
+        told = [item for item in self.values(step.arguments) if item not in dict(step.arguments)]
+        values = self.say("values", values=self.say("and_value").join(told)) if told else ""
         if step.slot != step.function:
-            values += self._say("bound_as", slot=step.slot)
+            values += self.table["bound_as"].format(slot=step.slot)
+        see = self.say("see", name=step.function, values=values)
         if is_demand(step) and saying is not None and saying.quoted:
-            if step.wanted or step.says or self._program.functions[step.function].says_not:
-                writer.write(self._table["prose_check_must"])
+            if step.wanted or step.says or self.program.functions[step.function].says_not:
+                writer.write(self.say("check_must"))
             self._quote(saying.text, step.function)
-            writer.write(self._say("prose_see", name=step.function, values=values))
+            writer.write(see)
             if not step.wanted:
-                writer.write(self._say("prose_must", name=step.slot, wanted=wanted))
+                writer.write(self.say("must", name=step.slot, wanted=wanted))
         elif is_demand(step):
-            writer.write(self._say("prose_group_must", name=step.function, wanted=wanted))
-            if values:
-                writer.write(self._say("prose_see", name=step.function, values=values))
+            writer.write(self.say("group_must", name=step.function, wanted=wanted))
+            writer.write(see if values else "")
         else:
-            writer.write(self._say("prose_check_find", name=step.slot))
+            writer.write(self.say("check_find", name=step.slot))
             if saying is not None and saying.quoted:
-                before, _, after = self._table[saying.label].partition("{says}")
+                before, _, after = self.table[saying.label].partition("{says}")
                 writer.write(before)
                 self._quote(saying.text, step.function)
                 writer.write(after)
-            writer.write(self._say("prose_see", name=step.function, values=values))
-        self._ways(step, wanted, number)
+            writer.write(see)
+        if step.met is None and step.unmet is None:
+            writer.write(self.say("either"))
+            return
+        if step.met is not None:
+            writer.write(self.say("met", wanted=wanted, target=self.target(step.met)))
+        if step.unmet is not None:
+            writer.write(self.say("unmet", target=self.target(step.unmet)))
+        else:
+            writer.write(self.say("on"))
 
     def _quote(self, sentence: str, owner: str) -> None:
         """What follows stands apart from a sentence in another script."""
-        self._writer.quote(sentence, owner)
-        if self._language == "zh" and sentence[-1:].isascii():
-            self._writer.write(" ")
-
-    def _ways(self, step: Check, wanted: str, number: Mapping[str, int]) -> None:
-        if step.met is None and step.unmet is None:
-            self._writer.write(self._table["prose_either"])
-            return
-        if step.met is not None:
-            self._writer.write(self._say("prose_met", wanted=wanted, number=number[step.met]))
-        if step.unmet is not None:
-            self._writer.write(self._say("prose_unmet", number=number[step.unmet]))
-        else:
-            self._writer.write(self._table["prose_on"])
-
-    def _sentence(self, step: Step, function: Function, number: Mapping[str, int]) -> str:
-        if isinstance(step, Act):
-            call = self._act(step)
-            return self._say("prose_goal" if step.goal else "prose_act", call=call)
-        if isinstance(step, Branch):
-            return self._say(
-                "prose_branch",
-                when=self._condition(step.when),
-                then=number[step.then],
-                otherwise=number[step.otherwise],
-            )
-        if isinstance(step, Choose):
-            text = self._say("prose_choose", says=in_language(step.says, self._language))
-            for option in step.options:
-                says = in_language(option.says, self._language)
-                says = self._say("prose_option_says", says=says) if says else ""
-                target = number[option.target]
-                text += self._say("prose_option", name=option.name, says=says, number=target)
-            return text
-        if isinstance(step, Ask):
-            names = ", ".join(f"`{name}`" for name in step.wants)
-            return self._say("prose_ask", names=names)
-        if isinstance(step, Do):
-            uses = self._say("prose_do_with", names=", ".join(step.uses)) if step.uses else ""
-            return in_language(step.says, self._language) + uses
-        if isinstance(step, Emit):
-            return self._say("prose_emit", name=step.artifact)
-        if isinstance(step, ReturnStep):
-            if step.holds is None:
-                return self._table[f"prose_{judge_key(function)}"]
-            if isinstance(step.holds, Always):
-                return self._say(
-                    "prose_return_fixed", value="true" if step.holds.value else "false"
-                )
-            return self._say("prose_return_value", when=self._condition(step.holds))
-        return self._table["prose_complete" if isinstance(step, CompleteStep) else "prose_fail"]
-
-    def _condition(self, condition: Condition) -> str:
-        return condition_text(condition, self._table, "prose_")
-
-    def _values(self, arguments: CallArguments, *, shortened: bool = False) -> str:
-        """Shortened: only what is not passed on under its own name."""
-        parts = []
-        for parameter, argument in arguments:
-            value = self._argument(argument)
-            if value == parameter:
-                if not shortened:
-                    parts.append(parameter)
-            else:
-                parts.append(self._say("prose_value", name=parameter, value=value))
-        return self._table["prose_values_and"].join(parts)
-
-    def _act(self, act: Act) -> str:
-        values = self._values(act.arguments)
-        text = self._say("prose_with", action=act.action, values=values) if values else act.action
-        if act.each is not None:
-            text += self._say("prose_each", element=act.element, where=act.each)
-        return text + (self._say("prose_named", name=act.name) if act.name else "")
-
-    def _argument(self, argument: CallArgument) -> str:
-        if isinstance(argument, Path):
-            return self._say("prose_answer", where=argument)
-        if isinstance(argument, Literal):
-            return quote_literal(argument.value)
-        if isinstance(argument, Unknown):
-            return self._say("prose_unknown", name=argument.name)
-        return argument.name
-
-    def _say(self, key: str, **values: object) -> str:
-        return self._table[key].format(**values)
-
-
-def _after(step: Step, function: Function) -> tuple[Step, ...]:
-    position = next(i for i, other in enumerate(function.steps) if other is step)
-    return function.steps[position + 1 :]
+        self.writer.quote(sentence, owner)
+        if self.language == "zh" and sentence[-1:].isascii():
+            self.writer.write(" ")
 
 
 @dataclass(frozen=True, slots=True)

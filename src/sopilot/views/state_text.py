@@ -14,7 +14,7 @@ from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import Act, Ask, Check, FailStep, Literal, Unknown
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
-from sopilot.views.frame import ByMachine, render_frame, told_on_failing
+from sopilot.views.frame import render_frame, told_on_failing
 from sopilot.views.moment import Moment, known_values
 from sopilot.views.moves import (
     FrameMessage,
@@ -25,6 +25,7 @@ from sopilot.views.moves import (
     next_move,
     start_move,
 )
+from sopilot.views.steps import ByMachine
 
 _LONGEST_VALUE = 400
 
