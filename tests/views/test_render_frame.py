@@ -27,7 +27,6 @@ from sopilot.views.frame import (
     shown_slots,
 )
 from sopilot.views.program_text import render
-from sopilot.views.steps import ByMachine
 
 HERE = Path(__file__).parent
 HANDBOOK = load_handbook((HERE / "small.yaml").read_text(encoding="utf-8"))
@@ -134,7 +133,7 @@ def _worst(program: Program, value: object, language: str) -> int:
             function.steps,
             (dict.fromkeys(shown_names(function), value), {}),
             ((), evidence),
-            (ByMachine(), ByMachine(enters=True, judges=True)),
+            (False, True),
             (StepTool(), StepTool(short=True)),
         ):
             frame = render_frame(
@@ -145,7 +144,7 @@ def _worst(program: Program, value: object, language: str) -> int:
                 known,
                 language,
                 failed=failed,
-                by_machine=alone,
+                judged=alone,
                 tool=tool,
             )
             longest = max(longest, len(frame))

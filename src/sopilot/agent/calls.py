@@ -323,12 +323,22 @@ class CallHandler:
             self._spending.domain_calls -= 1
             self._watch(Progress("held", answer.problem))
             if answer.held is not None:
-                answer = await self._voted(answer, answer.held)
+                held = await self._voted(answer.held)
+                if held.state in (HeldState.APPROVED, HeldState.REJECTED):
+                    if held.state is HeldState.APPROVED:
+                        self._spending.spend_domain_call()
+                    answer = await self._session.run_held(held.call_id)
+                else:
+                    # As the votes left it, not as it was when the call was held.
+                    waits = held.state is HeldState.WAITING
+                    problem = waiting_text(held) if waits else answer.problem
+                    answer = replace(answer, problem=problem, held=held)
         if watched and answer.status is not CallStatus.UNKNOWN:
             self._watch(Progress("result", answer.text))
         return answer
 
-    async def _voted(self, answer: CallAnswer, held: HeldCall) -> CallAnswer:
+    async def _voted(self, held: HeldCall) -> HeldCall:
+        """The held call after what the operator decides now."""
         if self._operator is not None and held.state is HeldState.WAITING:
             for vote in await self._operator.decide(held):
                 try:
@@ -349,14 +359,7 @@ class CallHandler:
                     break
                 if held.state is not HeldState.WAITING:
                     break
-        if held.state is HeldState.APPROVED:
-            self._spending.spend_domain_call()
-            return await self._session.run_held(held.call_id)
-        if held.state is HeldState.REJECTED:
-            return await self._session.run_held(held.call_id)
-        # As the votes left it, not as it was when the call was held.
-        problem = waiting_text(held) if held.state is HeldState.WAITING else answer.problem
-        return replace(answer, problem=problem, held=held)
+        return held
 
     # --- the end --------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ from sopilot.views.sentences import (
     purpose,
     telling,
 )
-from sopilot.views.steps import NOTHING_ALONE, ByMachine, StepWriter, ticked
+from sopilot.views.steps import StepWriter, ticked
 
 EVIDENCE_SHOWN: Final = 4
 """Citations shown with a result; the trace has them all."""
@@ -50,6 +50,7 @@ BLOCKED_BUDGET: Final = 1_000
 """Characters of what the user could do about a refusal, and of why the goal tool is blocked."""
 _CURSOR, _NO_CURSOR = "> ", "  "
 _LARGEST_SEQ = 999_999_999
+_WIDEST_VALUE = "x" * VALUE_BUDGET
 
 
 def render_function(function: Function, program: Program, language: str = "en") -> str:
@@ -66,14 +67,15 @@ def render_frame(
     language: str = "en",
     *,
     failed: Sequence[int] = (),
-    by_machine: ByMachine = NOTHING_ALONE,
+    judged: bool = False,
     tool: StepTool = LONG_TOOL,
     origins: Mapping[str, str] = MappingProxyType({}),
     blocked: str = "",
 ) -> str:
     """The frame of ``function`` at step ``cursor``. Never longer than ``frame_bound``.
     ``failed`` are the calls at the cursor that were answered so. ``origins`` has the names that
-    the request gives to parameters of other names. ``blocked``: why the guard would not let the
+    the request gives to parameters of other names. ``judged``: the runtime judges what it can.
+    ``blocked``: why the guard would not let the
     goal tool be called now."""
     writer = Writer()
     active = program.functions[function]
@@ -83,18 +85,16 @@ def render_frame(
         behind = active.steps[active.steps.index(step) + 1]
         step = behind if step.next is None and isinstance(behind, Act) else step
     cursor = cursor if step is None else step.label
-    write_function(writer, active, program, language, cursor, by_machine)
+    write_function(writer, active, program, language, cursor, judged=judged)
     table = words(language)
     slots = [_result(slot, results[slot], table) for slot in shown_slots(active) if slot in results]
-    if slots:
-        writer.line(table["results"].format(items=table["separator"].join(slots)))
+    writer.write(_line(table, "results", slots))
     values = [
         _value(name, known[name], origins.get(name, name), table)
         for name in shown_names(active)
         if name in known
     ]
-    if values:
-        writer.line(table["known"].format(items=table["separator"].join(values)))
+    writer.write(_line(table, "known", values))
     if step is not None:
         missing = [name for name in _supplied(step) if name not in known]
         if isinstance(step, Check) and step.function in program.functions:
@@ -113,7 +113,7 @@ def render_frame(
             _cut(blocked, BLOCKED_BUDGET),
             _outcome(step, results),
         )
-        writer.line(_now(step, active, table, todo, by_machine, tool))
+        writer.line(_now(step, active, table, todo, tool, judged=judged))
     return writer.finish().text
 
 
@@ -181,13 +181,14 @@ def write_function(
     program: Program,
     language: str,
     cursor: str | None = None,
-    by_machine: ByMachine = NOTHING_ALONE,
+    *,
+    judged: bool = False,
 ) -> None:
     kind = words(language)[function.kind]
     writer.line(f"{kind} {function.name}({', '.join(function.parameters)})")
     for line in purpose(function, program, language):
         writer.line(line)
-    steps = StepWriter(writer, program, language, by_machine)
+    steps = StepWriter(writer, program, language, judged=judged)
     for step in function.steps:
         mark = _CURSOR if step.label == cursor else _NO_CURSOR
         writer.write(f"{mark}{step.label}: ")
@@ -295,13 +296,14 @@ def _now(
     function: Function,
     table: Mapping[str, str],
     todo: _Todo,
-    by_machine: ByMachine,
     tool: StepTool,
+    *,
+    judged: bool,
 ) -> str:
     def say(key: str) -> str:
         return spelled(table, key, tool).format(tool=tool.name)
 
-    key, fields = _what_now(step, function, todo, by_machine)
+    key, fields = _what_now(step, function, todo, judged=judged)
     called = function.is_fact or any(isinstance(item, Act) for item in function.steps)
     text = spelled(table, key, tool).format(
         **{
@@ -324,7 +326,7 @@ def _now(
 
 
 def _what_now(
-    step: Step, function: Function, todo: _Todo, by_machine: ByMachine
+    step: Step, function: Function, todo: _Todo, *, judged: bool
 ) -> tuple[str, dict[str, str]]:
     """The key of the line, and what only this step has to fill in."""
     names = ticked(todo.missing)
@@ -359,8 +361,8 @@ def _what_now(
     if isinstance(step, ReturnStep):
         if step.holds is not None:
             return "now_return_group", {}
-        judges = by_machine.judges and function.verdict is not None
-        return "now_return_machine" if judges else "now_return", {}
+        judged = judged and function.verdict is not None
+        return "now_return_machine" if judged else "now_return", {}
     if isinstance(step, FailStep):
         return "now_fail_told" if todo.message else "now_fail", {}
     if isinstance(step, Branch):
@@ -370,16 +372,19 @@ def _what_now(
 
 def _bound(function: Function, program: Program, language: str) -> int:
     table = words(language)
-    size = max(_length(function, program, language, pace) for pace in _PACES)
-    widest = max(map(len, ("true", "false", table["undecided"])))
-    cited = len(" ".join([f"#{_LARGEST_SEQ}"] * EVIDENCE_SHOWN + ["…"]))
-    blamed = (max(map(len, program.functions)) + len(", ")) * EVIDENCE_SHOWN + len("…")
-    result = len(" = ") + widest + _around(table["evidence"]) + cited
-    result += _around(table["not_met"]) + blamed + _around(table["keeps"]) + VALUE_BUDGET
-    slots = [len(slot) + result for slot in shown_slots(function)]
-    size += _listed(table, "results", slots)
+    size = max(_length(function, program, language, judged=item) for item in (False, True))
+    widest = Bound(
+        None,
+        (_LARGEST_SEQ,) * (EVIDENCE_SHOWN + 1),
+        0,
+        "",
+        _WIDEST_VALUE,
+        (max(program.functions, key=len),) * (EVIDENCE_SHOWN + 1),
+    )
+    results = [_result(slot, widest, table) for slot in shown_slots(function)]
+    size += len(_line(table, "results", results))
     join = " ".join(telling(program.functions, program, language))
-    longest = max(map(len, _names_in(program)), default=0)
+    longest = "_" * max(map(len, _names_in(program)), default=0)
     renamed = {
         parameter
         for caller in program.functions.values()
@@ -388,7 +393,6 @@ def _bound(function: Function, program: Program, language: str) -> int:
         for parameter, term in check.arguments
         if isinstance(term, Local | Unknown) and term.name != parameter
     }
-    origin = {name: _around(table["origin"]) + longest for name in renamed}
     replies = [
         in_language(item.remedy, language) for item in program.functions.values() if item.remedy
     ]
@@ -398,22 +402,25 @@ def _bound(function: Function, program: Program, language: str) -> int:
     for step in function.steps:
         needed = _supplied(step)
         for missing in ([], [*needed, *_needed_later(step, function, program, needed)]):
-            shown = [name for name in shown_names(function) if name not in missing]
-            values = [len(name) + origin.get(name, 0) + len(" = ") + VALUE_BUDGET for name in shown]
-            named = {name: "_" * longest for name in missing if name in renamed}
+            values = [
+                _value(name, _WIDEST_VALUE, longest if name in renamed else name, table)
+                for name in shown_names(function)
+                if name not in missing
+            ]
+            named = {name: longest for name in missing if name in renamed}
             blocked = isinstance(step, Act) and step.action in guarded
             todos = [
                 _Todo(missing, "", join, "", (), named),
-                _Todo(missing, "#" * cited, "", remedied, (), named),
+                _Todo(missing, _cited(widest.evidence), "", remedied, (), named),
                 _Todo(missing, "", "", "", (), named, "_" * BLOCKED_BUDGET if blocked else ""),
             ]
             todo = max(
-                len(_now(step, function, table, item, pace, tool))
+                len(_now(step, function, table, item, tool, judged=judged))
                 for item in todos
-                for pace in _PACES
+                for judged in (False, True)
                 for tool in (LONG_TOOL, StepTool(LONG_TOOL.name, short=True))
             )
-            moving = max(moving, _listed(table, "known", values) + todo + 1)
+            moving = max(moving, len(_line(table, "known", values)) + todo + 1)
     return size + moving
 
 
@@ -422,24 +429,14 @@ def _names_in(program: Program) -> set[str]:
     return {name for function in program.functions.values() for name in shown_names(function)}
 
 
-def _listed(table: Mapping[str, str], key: str, items: Sequence[int]) -> int:
-    """The length of a line that lists items of these lengths; none without items."""
-    if not items:
-        return 0
-    return _around(table[key]) + sum(items) + 1 + len(table["separator"]) * (len(items) - 1)
-
-
-_PACES = (NOTHING_ALONE, ByMachine(enters=True, judges=True))
-
-
-def _length(function: Function, program: Program, language: str, by_machine: ByMachine) -> int:
-    if not by_machine.judges:
+def _length(function: Function, program: Program, language: str, *, judged: bool) -> int:
+    if not judged:
         return len(render_function(function, program, language))
     writer = Writer()
-    write_function(writer, function, program, language, by_machine=by_machine)
+    write_function(writer, function, program, language, judged=judged)
     return len(writer)
 
 
-def _around(template: str) -> int:
-    """The characters of a template with one field, without the field."""
-    return len(template) - len(template[template.index("{") : template.index("}") + 1])
+def _line(table: Mapping[str, str], key: str, items: Sequence[str]) -> str:
+    """A line that lists items; nothing without items."""
+    return table[key].format(items=table["separator"].join(items)) + "\n" if items else ""

@@ -25,7 +25,6 @@ from sopilot.views.moves import (
     next_move,
     start_move,
 )
-from sopilot.views.steps import ByMachine
 
 _LONGEST_VALUE = 400
 
@@ -43,10 +42,7 @@ def frame_text(moment: Moment) -> str:
         known_values(here),
         moment.briefing.language,
         failed=_failed_here(here),
-        by_machine=ByMachine(
-            enters=moment.automation.enter_calls,
-            judges=moment.automation.machine_verdicts and moment.judge is not None,
-        ),
+        judged=moment.automation.machine_verdicts and moment.judge is not None,
         tool=moment.step,
         origins=_origins(here),
         blocked=_blocked(moment, here),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.requirements import Path
@@ -39,16 +39,6 @@ INDENT = "    "
 _SAYS_ITS_BODY = (Do, Choose, Branch)
 
 
-class ByMachine(NamedTuple):
-    """What the machine does by itself, so that no line asks the model for it."""
-
-    enters: bool = False
-    judges: bool = False
-
-
-NOTHING_ALONE = ByMachine()
-
-
 def question_text(step: Ask, language: str) -> str:
     """What an ``ask`` step says, if that names everything it wants; else nothing."""
     says = in_language(step.says, language)
@@ -59,13 +49,13 @@ def ticked(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def judge_key(function: Function, by_machine: ByMachine = NOTHING_ALONE) -> str:
-    """Who judges the function, and from what."""
+def judge_key(function: Function, *, judged: bool) -> str:
+    """Who judges the function, and from what. ``judged``: the runtime judges what it can."""
     if function.is_fact:
-        return "judge_fact_machine" if by_machine.judges else "judge_fact"
+        return "judge_fact_machine" if judged else "judge_fact"
     is_gate = function.kind is Kind.GATE
     acts = any(isinstance(step, Act) for step in function.steps)
-    if by_machine.judges and (is_gate or function.verdict is not None):
+    if judged and (is_gate or function.verdict is not None):
         return "judge_gate_machine" if is_gate and function.verdict is None else "judge_machine"
     if MISSING_RECIPE in function.notes:
         return "judge_unverified"
@@ -75,7 +65,8 @@ def judge_key(function: Function, by_machine: ByMachine = NOTHING_ALONE) -> str:
 
 
 class StepWriter:
-    """Writes steps as pseudo-code. ``prefix`` chooses the words of the table."""
+    """Writes steps as pseudo-code. ``prefix`` chooses the words of the table; ``judged``: the
+    runtime judges what it can, so no line asks the model for that."""
 
     prefix: ClassVar[str] = ""
 
@@ -84,13 +75,14 @@ class StepWriter:
         writer: Writer,
         program: Program,
         language: str,
-        by_machine: ByMachine = NOTHING_ALONE,
+        *,
+        judged: bool = False,
     ) -> None:
         self.writer = writer
         self.program = program
         self.language = language
         self.table = words(language)
-        self.by_machine = by_machine
+        self.judged = judged
 
     def say(self, key: str, **values: object) -> str:
         return self.table[f"{self.prefix}{key}"].format(**values)
@@ -139,7 +131,7 @@ class StepWriter:
             return self.say("emit", name=step.artifact)
         if isinstance(step, ReturnStep):
             if step.holds is None:
-                return self.say(judge_key(function, self.by_machine))
+                return self.say(judge_key(function, judged=self.judged))
             key = "return_fixed" if isinstance(step.holds, Always) else "return_value"
             return self.say(key, when=self.condition(step.holds))
         return self.say("complete" if isinstance(step, CompleteStep) else "fail")
