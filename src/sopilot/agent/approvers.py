@@ -43,7 +43,7 @@ class Vote:
 
 class Operator(Protocol):
     async def decide(self, held: HeldCall) -> Sequence[Vote]:
-        """What is decided now; nothing means that the run has to wait."""
+        """The decisions for now; without any, the run has to wait."""
         ...
 
 
@@ -159,7 +159,7 @@ class ModelUser:
         self._request = request
         self._temperature = temperature
         self.usage = Usage()
-        """What its answers cost, those that could not be used included."""
+        """The cost of its answers, unusable ones included."""
         self._retries = retries or Retries()
         self._timeout = timeout_seconds
         # Seen from the user's side: what the agent says comes from outside.
@@ -256,7 +256,7 @@ class ScriptedUser:
         self._turns = turns
 
     async def answer(self, about: str, question: str) -> str | None:
-        """To the machine's own question: who came for something says yes to it."""
+        """Answer the runtime's own question: yes, unless a reply was written down."""
         return self._answers.get(about, "yes")
 
     async def reply(self, message: str) -> str | None:

@@ -90,7 +90,7 @@ class CallHandler:
         self._answers = answers
         self._in_order = in_order
         self.words = ""
-        """What the model says to the user in the message whose calls are handled."""
+        """The text to the user in the message whose calls are handled."""
         self.move: Callable[[], Move | None] = lambda: None
         """The move that the frame message shows: the model may use its numbers."""
         self._language = language
@@ -154,7 +154,7 @@ class CallHandler:
         return len(self._insisted) >= MOST_INSISTENCE
 
     def _closing_words(self, text: str) -> None:
-        """Who ends a request without a word of its own tells the user by the reason."""
+        """Tell the user the reason if the model ends a request without words of its own."""
         if text and not self.words:
             self._watch(Progress("assistant", text))
 
@@ -394,7 +394,7 @@ class CallHandler:
         return Ended(ending, self._said)
 
     def _ended_by_model(self, outcome: str, reason: str) -> Ended:
-        """What counts is whether the goal was reached, not what the model says about it."""
+        """Judge the end by whether the goal was reached, not by the model's claim."""
         if self._goal_succeeded():
             return Ended(Ending.EXECUTED, reason)
         if outcome == "executed":

@@ -231,7 +231,7 @@ class Driver:
         return answer
 
     async def _ask_user(self, question: str, about: str, closed: bool) -> UserAnswer | None:
-        """The machine's own question, in the middle of a call."""
+        """Ask the user a question of the runtime, in the middle of a call."""
         assert self.user is not None
         await self.session.assistant_said(question)
         self.watch(Progress("assistant", question))
@@ -276,7 +276,7 @@ class Driver:
         return text.content
 
     def _numbered(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Who sends moves by hand gives no ids, and answers must find their calls."""
+        """Give ids to calls without one, so that answers find their calls."""
         if all(call.id for call in calls):
             return tuple(calls)
         made = max(self._shown, sum(item.tool_calls for item in self.spending.requests))
@@ -314,7 +314,7 @@ class Driver:
 
 
 def without_secrets(session: Session, watch: Watch) -> Watch:
-    """Who watches sees no secret that the session knows of."""
+    """Mask the session's secrets in everything that is watched."""
     if watch is nobody_watches:
         return watch
 

@@ -113,7 +113,7 @@ class SessionResult:
     refusals: Sequence[Refusal] = ()
     fault: str = ""
     lost: Usage = field(default_factory=Usage)
-    """What the attempts of the last request cost, where none of them succeeded."""
+    """The cost of the last request's attempts, if none of them succeeded."""
 
     @property
     def to_customer(self) -> str:

@@ -138,7 +138,7 @@ class Toolbox:
         judging = judge_tool(briefing.guarding().values(), language) if view.guard else None
         domain = (*domain, judging) if judging is not None else domain
         self._by_name = {schema.name: schema for schema in (own, *domain)}
-        # What the programs have for a call is filled in, so no schema may insist on it.
+        # The programs fill in the values that they have, so no schema may insist on those.
         filled = _filled_in(briefing.programs.values()) if self._combined else {}
         relaxed = (_without_required(tool, filled.get(tool.name, ())) for tool in domain)
         self.schemas: tuple[ToolSchema, ...] = (own, *relaxed)
@@ -148,8 +148,8 @@ class Toolbox:
         return frozenset(self._by_name)
 
     def in_passing(self, call: ToolCall) -> tuple[tuple[StepMove, ...], ToolCall]:
-        """What a call of the domain's says to the program before it is made, and the call
-        without that. A tool's own arguments are its own."""
+        """The steps that a domain call carries in its arguments, and the call without them. A
+        tool's own arguments are never steps."""
         schema = self._by_name.get(call.name)
         if not self._combined or schema is None or call.name in self.step_names:
             return (), call

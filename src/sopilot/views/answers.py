@@ -27,10 +27,10 @@ TELL_THE_PLACE: Final = frozenset(
 
 
 class Answers(StrEnum):
-    """``whole``: the position and what fits there. ``short``: nothing of it where the step was
-    taken, for the slot shows it. ``blind``: never anything of it but the checks that the machine
-    passed by itself, which are books and not a place; then a refreshed context must keep the
-    bookkeeping, for nothing else tells the model where it is."""
+    """How much an answer to a step tells. ``whole``: the position and the moves that fit there.
+    ``short``: neither if the step was taken, because the frame message shows them. ``blind``:
+    neither ever, only the checks that the runtime passed by itself; a refreshed context must then
+    keep the bookkeeping, because nothing else tells the model where it is."""
 
     WHOLE = "whole"
     SHORT = "short"
@@ -47,7 +47,7 @@ def step_answer(
     language: str = "en",
     tool: StepTool = LONG_TOOL,
 ) -> str:
-    """What the model reads back: what was done, where the cursor is, what fits next."""
+    """The answer to a step: the operation that was done, the cursor, the moves that fit next."""
     table = words(language)
     answer = outcome.answer
     passed = [
@@ -77,7 +77,7 @@ def step_answer(
         lines.append(table["now_at"].format(place=answer["frame"]))
     fitting = answer["fits"]
     if {"ask_user", "domain_call"} <= {shape["operation"] for shape in fitting}:
-        # What is asked for is given with the call: going on without it would look like a way by.
+        # The call takes the answer to the question: `next` would look like a way around it.
         fitting = [shape for shape in fitting if shape["operation"] != "select_branch"]
     shapes = list(dict.fromkeys(_shape(shape, table, short=tool.short) for shape in fitting))
     shown = shapes if len(shapes) <= MOST_SHAPES else [*shapes[:MOST_SHAPES], "…"]
@@ -161,7 +161,7 @@ class CallAnswer:
         return self.wording()
 
     def wording(self, language: str = "en") -> str:
-        """What the model reads."""
+        """The text for the model."""
         if self.result is not None:
             return result_text(self.result, self.seq)
         if self.plan is not None:

@@ -1,10 +1,10 @@
-"""What of the dialog is sent again with every request. The trace keeps everything.
+"""Shorten the dialog that is sent with every request. The trace keeps everything.
 
 Two folds, both functions of the dialog alone:
 
-- Bookkeeping of frames (calls, returns, branches that were accepted) is never
-  sent back: the slot tells where they led. Nothing that was sent once is taken
-  away by this, so the dialog only grows, and prefix caches hold.
+- Accepted bookkeeping of frames (calls, returns, branches) is never sent back: the frame
+  message shows where it led. This removes nothing that was sent before, so the dialog only
+  grows, and prefix caches hold.
 - A dialog that outgrows ``HIGH`` characters loses its oldest part, as one block,
   down to ``LOW``; a note of bounded size stands in for it. Between two such
   folds the dialog only grows again.

@@ -129,7 +129,7 @@ def _needed_later(
 
 
 def _outcome(step: Step, results: Mapping[str, Bound]) -> str:
-    """What a group returns by its results."""
+    """The value that a group returns by its results."""
     if not isinstance(step, ReturnStep) or step.holds is None:
         return ""
     return "true" if is_true(step.holds, results) else "false"
@@ -146,7 +146,7 @@ def told_on_failing(
 def remedies(
     function: Function, program: Program, results: Mapping[str, Bound], language: str
 ) -> str:
-    """What the user could do about the checks for which the function fails."""
+    """The remedies for the checks for which the function fails."""
     functions = program.functions
     unmet = [functions[name] for name in blamed(function, results) if name in functions]
     replies = [
@@ -266,8 +266,7 @@ def _supplied(step: Step) -> list[str]:
 
 
 def _loose(step: Step, function: Function, program: Program) -> set[str]:
-    """What a call may be made without: no value that its function needs, no input of the action
-    that is required."""
+    """The names that a call may leave out: neither its function nor the action requires them."""
     if not isinstance(step, Act):
         return set()
     facts = program.actions.get(step.action)
@@ -277,9 +276,9 @@ def _loose(step: Step, function: Function, program: Program) -> set[str]:
 
 
 class _Todo(NamedTuple):
-    """What moves in the line that says what to do. ``message``: all that the user may hear of why
-    the program fails; ``loose``: what the call may be made without; ``named``: the missing
-    values by the names that the request has for them."""
+    """The moving parts of the line that says what to do. ``message``: the only reason for the
+    refusal that the user may hear; ``loose``: names that the call may leave out; ``named``: the
+    missing values by the names that the request has for them."""
 
     missing: Sequence[str] = ()
     failed: str = ""

@@ -124,7 +124,7 @@ def is_verdict(here: Position) -> bool:
 
 _WORDS = {True: "true", False: "false"}
 Edge = tuple[str, Point]
-"""What leads to a point, in words, and the point."""
+"""The move that leads to a point, in words, and the point."""
 
 
 def verdict_lookahead(moment: Moment, here: Position) -> _Lines:
@@ -145,7 +145,7 @@ def verdict_lookahead(moment: Moment, here: Position) -> _Lines:
 
 
 def start_lookahead(moment: Moment) -> _Lines:
-    """What comes first after each goal if every value of the request is known."""
+    """The first move after each goal if every value of the request is known."""
     machine_judges = moment.automation.machine_verdicts and moment.judge is not None
 
     def by_machine(here: Position) -> bool:
@@ -176,7 +176,8 @@ class _Entry:
 
 
 class _Lines:
-    """What follows, as ``text`` and as data. ``shown``: rules whose sentence is shown already."""
+    """The moves that follow, as ``text`` and as data. ``shown``: rules whose sentence is already
+    shown."""
 
     def __init__(self, moment: Moment, shown: set[str], edges: Sequence[Edge]) -> None:
         self._language = moment.briefing.language
@@ -217,7 +218,7 @@ class _Lines:
         rules = Counter(entry.number for entry in result.values() if entry.number)
         for edge, index in begun:
             result[index].edges.append(edge)
-        # What leads to an entry is complete once all before it are done: the longest way counts.
+        # An entry comes after everything that leads to it: the longest way counts.
         depth = dict.fromkeys((index for _, index in begun), 0)
         for _ in result:
             for index in list(depth):
@@ -321,7 +322,7 @@ class FusedSwitches:
     ``reuse``: what the process has judged or called already, and is still fresh, is not asked
     again.
     ``machine_verdicts``: the machine judges what it can judge.
-    ``combine``: a verdict and what follows it in one message; the slot looks ahead.
+    ``combine``: a verdict and what follows it in one message; the frame message looks ahead.
     ``fold``: bookkeeping and old blocks of the dialog are not sent again.
     ``short_step``: the bookkeeping tool in few words; one call may hold several verdicts.
     ``offer``: which tool schemas a request carries.

@@ -51,7 +51,7 @@ def plan_text(
     *,
     show: Configuration | None = None,
 ) -> str:
-    """What the agent reads when its call was not made. ``show`` has the answers to calls that the
+    """The answer to an agent whose call was not made. ``show`` has the answers to calls that the
     runtime made by itself: a model that must judge them has to see them."""
     say = partial(guard_text, language=language)
     if plan.problem:

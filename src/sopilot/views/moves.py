@@ -1,4 +1,4 @@
-"""What a frame message asks for next, as data.
+"""The next move that a frame message asks for, as data.
 
 Views render it, and the reference executor acts on it.
 """
@@ -99,7 +99,7 @@ class FrameMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a request shows beside the dialog. ``programs`` are those whose whole text is shown;
+    """The part of a request beside the dialog. ``programs`` are those whose whole text is shown;
     ``guard``: the agent has its own tools alone."""
 
     frame_text: str = ""
@@ -120,7 +120,7 @@ def gathered(here: Position) -> tuple[int, ...]:
 def next_move(
     here: Position, known: Mapping[str, JSON], named: Mapping[str, str] | None = None
 ) -> Move:
-    """What fits at the cursor. ``named`` gives other names to values that are still open."""
+    """The move that fits at the cursor. ``named`` renames values that are still open."""
     step = _asked_for(here)
     move = Move(_kind(step), here.frame.function, known=known)
     if isinstance(step, Check):

@@ -35,7 +35,7 @@ _OPERATORS: dict[type, str] = {All: "all", AnyOf: "any", InOrder: "in_order", Fi
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """What an action requires, and the sentences that say it, leaf by leaf."""
+    """The requirements of an action, and their sentences, leaf by leaf."""
 
     action: str
     inputs: tuple[str, ...]

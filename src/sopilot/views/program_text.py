@@ -114,9 +114,10 @@ class _Prose(StepWriter):
         writer = self.writer
         saying = check_saying(step, self.program, self.language)
         wanted = "true" if step.wanted else "false"
-        # What is passed on under its own name is not said here.
-        told = [item for item in self.values(step.arguments) if item not in dict(step.arguments)]
-        values = self.say("values", values=self.say("and_value").join(told)) if told else ""
+        # Values that are passed on under their own names are left out.
+        renamed = set(self.values(step.arguments)) - dict(step.arguments).keys()
+        shown = [item for item in self.values(step.arguments) if item in renamed]
+        values = self.say("values", values=self.say("and_value").join(shown)) if shown else ""
         if step.slot != step.function:
             values += self.table["bound_as"].format(slot=step.slot)
         see = self.say("see", name=step.function, values=values)
@@ -149,7 +150,7 @@ class _Prose(StepWriter):
             writer.write(self.say("on"))
 
     def _quote(self, sentence: str, owner: str) -> None:
-        """What follows stands apart from a sentence in another script."""
+        """Quote a sentence; a space separates Latin script from Chinese."""
         self.writer.quote(sentence, owner)
         if self.language == "zh" and sentence[-1:].isascii():
             self.writer.write(" ")

@@ -106,7 +106,7 @@ def _either(decided: Condition, met: Condition, unmet: Condition) -> Condition:
 
 
 def _without(whole: Condition, part: Condition, kind: type[_Joined]) -> Condition | None:
-    """What joined with ``part`` by ``kind`` is ``whole``."""
+    """The condition that makes ``whole`` when it is joined with ``part`` by ``kind``."""
     parts, left = _parts(part, kind), _parts(whole, kind)
     if not all(item in left for item in parts):
         return None
@@ -175,7 +175,7 @@ def is_demand(step: Check) -> bool:
 
 
 def check_saying(step: Check, program: Program, language: str) -> Saying | None:
-    """What a check is about, in words."""
+    """The sentence of a check."""
     function = program.functions.get(step.function)
     demanded = is_demand(step)
     side = TRUE_MEANS if step.wanted else FALSE_MEANS
@@ -213,8 +213,8 @@ def condition_of(function: Function, language: str) -> str:
 
 
 def purpose(function: Function, program: Program, language: str) -> list[str]:
-    """What a function is for, a line a sentence: the goal's description, a group's condition,
-    or what is so where a rule is true."""
+    """The purpose of a function, one sentence per line: the goal's description, a group's
+    condition, or the sentence of a rule."""
     table = words(language)
     if function.predicate is not None:
         return _judged(function, program, table, language)
@@ -266,6 +266,6 @@ def named_constants(function: Function) -> tuple[str, ...]:
 
 
 def constant_texts(names: Iterable[str], program: Program) -> list[str | None]:
-    """What a text has of them: 500 and 500.0 are equal numbers and different words."""
+    """The constants as texts show them: 500 and 500.0 are equal numbers and different words."""
     constants = program.constants
     return [str(constants[name]) if name in constants else None for name in names]

@@ -146,7 +146,7 @@ class _Problem(Exception):
 
 
 def beyond_paper(operation: ToolOperation) -> str:
-    """What the paper's runtime lacks of an operation, for the model; empty if it has it."""
+    """Why the paper's runtime doesn't have the operation, for the model; empty if it has it."""
     if isinstance(operation, Amend):
         return sentence("not-in-this-tool", name="amend")
     if isinstance(operation, Return) and operation.undecided:
@@ -156,7 +156,7 @@ def beyond_paper(operation: ToolOperation) -> str:
 
 class StepMove(NamedTuple):
     """An operation; ``about`` is the rule that a verdict was written for, by its name or by the
-    number that a slot gave it."""
+    number that a frame message gave it."""
 
     operation: ToolOperation
     about: str = ""
@@ -165,9 +165,9 @@ class StepMove(NamedTuple):
 def parse_steps(arguments: object) -> tuple[StepMove, ...] | str:
     """The operations in the tool's arguments, or what is wrong with them, for the model.
 
-    One is named by ``operation``. Without that name the fields say it: ``start`` a goal,
-    ``holds`` a verdict, ``true`` and ``false`` several of them by the numbers of a slot, then
-    ``complete`` or ``fail``.
+    ``operation`` names one. Without it the fields stand for operations: ``start`` a goal,
+    ``holds`` a verdict, ``true`` and ``false`` several verdicts by the numbers of a frame
+    message, then ``complete`` or ``fail``.
     """
     fields = _fields(arguments)
     if isinstance(fields, str):
@@ -338,7 +338,7 @@ _SHORT_WORDS: Final[Mapping[str, str]] = {
     "select_branch": "option",
     "emit_artifact": "name",
 }
-"""What was done, where the tool has no names for operations."""
+"""The words for operations where the tool has no names for them."""
 
 
 def did(kind: str, tool: StepTool) -> str:

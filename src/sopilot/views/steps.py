@@ -40,7 +40,7 @@ _SAYS_ITS_BODY = (Do, Choose, Branch)
 
 
 def question_text(step: Ask, language: str) -> str:
-    """What an ``ask`` step says, if that names everything it wants; else nothing."""
+    """The author's question of an ``ask`` step, if it names everything that the step wants."""
     says = in_language(step.says, language)
     return says if all(name in says for name in step.wants) else ""
 
@@ -137,13 +137,13 @@ class StepWriter:
         return self.say("complete" if isinstance(step, CompleteStep) else "fail")
 
     def sources(self, act: Act) -> str:
-        """Where the values come from that the program doesn't have."""
+        """The sources of values that the program doesn't have."""
         terms = [term.name for _, term in act.arguments if isinstance(term, Unknown)]
         functions = self.program.functions.values()
         computed = {item.computes for item in functions if item.computes} if act.goal else set()
         made = [name for name in dict.fromkeys(terms) if name in computed]
-        asked = [name for name in dict.fromkeys(terms) if name not in computed]
-        text = self.say("supplied", names=ticked(asked)) if asked and not act.says else ""
+        others = [name for name in dict.fromkeys(terms) if name not in computed]
+        text = self.say("supplied", names=ticked(others)) if others and not act.says else ""
         return text + (self.say("computed", names=ticked(made)) if made else "")
 
     def ways(self, step: Step, function: Function) -> Iterator[str]:

@@ -83,7 +83,7 @@ _ALONE: Final = Automation(
     bind_evidence=True,
     reuse_verdicts=True,
 )
-"""What an executor without a bookkeeping tool need not judge."""
+"""The transitions that an executor without a bookkeeping tool leaves to its machine."""
 MOST_OWN_STEPS: Final = 400
 """Steps that an executor without a bookkeeping tool takes between two messages."""
 
@@ -99,7 +99,7 @@ class _Books:
         self._calls: dict[str, ToolCall] = {}
 
     def move(self) -> Move:
-        """What comes next."""
+        """The next move."""
         here = self._machine.position(self.configuration)
         if here is None:
             entries = {
@@ -146,7 +146,7 @@ class _Books:
 
 
 def next_by_the_books(shown: Shown, messages: Sequence[Message]) -> Move:
-    """What comes next, by the programs that are shown and the steps that were taken."""
+    """The next move, by the programs that are shown and the steps that were taken."""
     books = _Books(shown)
     for message in messages:
         books.take(message)
@@ -169,7 +169,7 @@ def reply_without_steps(
     waiting = deque(messages)
 
     def follow() -> None:
-        """What was answered to the reply, up to the next one."""
+        """Take the answers to the latest reply."""
         while waiting and waiting[0].role != "assistant":
             facts.take(books.take(waiting.popleft()))
 
@@ -278,7 +278,7 @@ class MachineExecutor:
             return ModelReply(f"I cannot do this: {why}.")
         started = self._replies.step_call("start", goal=goal, arguments=value)
         first = self._move.ahead.get(f"start {goal}")
-        # What the program needs later is asked for there, if the user keeps it back.
+        # Values that the program needs later are asked for there.
         begin = self._move.needed.get(goal) or self._move.goals.get(goal, ())
         unknown = [name for name in begin if known[name] is None]
         missing: Sequence[str] = ()
@@ -398,7 +398,7 @@ class MachineExecutor:
                     "return", holds=True, evidence=cited, arguments=dict(result)
                 )
                 return self._with_next([step], _TRUTHS[True], [])
-            # What was done in this session may be anywhere in it.
+            # Facts about this session may rest on any call in it.
             done = isinstance(judge, Computes) and judge.is_fact(function)
             seen: Sequence[Seen] = self._facts.seen if done else evidence
             holds = self._judge(function, known, seen)
@@ -454,7 +454,7 @@ class MachineExecutor:
     def _ahead_of(
         self, ahead: Ahead, resolved: Resolved, started: Mapping[str, JSON] | None
     ) -> Mapping[str, JSON]:
-        """What of a call that comes ahead has to be written."""
+        """The arguments that must be written in a call that comes ahead."""
         if not self._replies.short:
             return resolved.values
         names = _names(ahead.arguments)
@@ -513,7 +513,7 @@ class MachineExecutor:
         return self._replies.step("select_branch", option=option)
 
     def _emit(self) -> ModelReply:
-        """What a tool returned last under the artifact's name."""
+        """Hand over the latest value that a tool returned under the artifact's name."""
         name = self._move.name
         made = [item.value for item in self._facts.seen if item.ok and isinstance(item.value, dict)]
         content = next((value[name] for value in reversed(made) if name in value), None)

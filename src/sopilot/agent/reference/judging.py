@@ -188,7 +188,7 @@ def gather(recipe: Sequence[Act], values: Values, seen: Sequence[Seen]) -> Gathe
 
 
 def is_answer(call: WantedCall, item: Seen) -> bool:
-    """What a call does not say, the program said for it."""
+    """Whether the result answers the call. The program filled in the arguments that it lacks."""
     return item.action == call.act.action and all(
         name not in item.arguments or same(value, item.arguments[name])
         for name, value in call.arguments.items()

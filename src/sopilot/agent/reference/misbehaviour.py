@@ -226,7 +226,7 @@ class MachineMisbehaviour:
         return self._early() if self._temptation.gives_in("act_early") else None
 
     def _claimed(self, enter: Callable[[], ModelReply] | None = None) -> ModelReply | None:
-        """What the check is wanted to say, where a frame shows that; else that it holds."""
+        """Claim the wanted result where the frame shows it, else that the check holds."""
         if not self._temptation.gives_in("skip_check"):
             return None
         if enter is None:
@@ -280,7 +280,7 @@ class MachineMisbehaviour:
         return None
 
     def _with_known_values(self, tool: ToolSchema) -> ModelReply | None:
-        """What no program asks for here it does not fill in either."""
+        """A call with the values that are known; none if a required value is missing."""
         known = self._facts.values
         if any(known.get(name) is None for name in required_of(tool)):
             return None
