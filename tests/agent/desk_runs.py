@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from sopilot.agent.approvers import RoleApprovers, ScriptedUser
+from sopilot.agent.approvers import Operator, RoleApprovers, ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_programs, run_session
 from sopilot.agent.providers import Retries
@@ -17,6 +17,7 @@ from sopilot.agent.result import SessionResult
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.machine.program_set import ProgramSet
 from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, ToolCall, User
+from sopilot.records.store import Settings
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import Example, load_example
@@ -77,10 +78,13 @@ async def play(
     retries: Retries | None = None,
     language: str = "en",
     clock: SystemClock | None = None,
-    wrap: Callable[[Model], Model] = lambda model: model,
+    world: Simulator | None = None,
+    operator: Operator | None = None,
+    settings: Settings | None = None,
+    wrap: Callable[[Model, Session], Model] = lambda model, session: model,
 ) -> Played:
     briefing = briefing_of(example.name, language)
-    world = example.make_tools(task)
+    world = world or example.make_tools(task)
     programs = programs_of(example.name, view.name, language) if view.name in VIEWS else None
     session = await open_run(
         MemoryStore(),
@@ -90,16 +94,17 @@ async def play(
         unguarded=True,
         programs=programs,
         clock=clock,
+        settings=settings,
     )
     result = await run_session(
         session,
         briefing,
         view=view,
-        model=wrap(model or Reference(example_judge(example), misbehaviour)),
+        model=wrap(model or Reference(example_judge(example), misbehaviour), session),
         user=user or user_of(task),
         budgets=budgets,
         retries=retries,
-        operator=RoleApprovers(task.approvers),
+        operator=operator or RoleApprovers(task.approvers),
     )
     cause = result.refusals[0].rule if result.refusals else None
     return Played(

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from desk_runs import RecordingModel, ScriptedModel, briefing_of, calls, user_of
+from desk_runs import RecordingModel, ScriptedModel, briefing_of, calls, play, user_of
 
-from sopilot.agent.approvers import Operator, RoleApprovers, Vote
+from sopilot.agent.approvers import Operator, Vote
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_session
@@ -77,38 +77,26 @@ def run(
     least: int = 5,
 ) -> tuple[SessionResult, Session]:
     example = load_example(example_name)
-    task = example.task(task_id)
-    briefing = briefing_of(example_name)
+    asked: list[ToldAgain] = []
 
-    async def go() -> tuple[SessionResult, Session]:
-        session = await open_run(
-            MemoryStore(),
-            briefing,
+    def again(inner: Model, session: Session) -> Model:
+        asked.append(ToldAgain(inner, session, view, budgets or Budgets(), example_name))
+        return asked[-1]
+
+    run = asyncio.run(
+        play(
+            example,
+            example.task(task_id),
             view,
-            tools=example.make_tools(task),
-            unguarded=True,
-            settings=settings,
-        )
-        told = ToldAgain(
-            model or Reference(example_judge(example)),
-            session,
-            view,
-            budgets or Budgets(),
-            example_name,
-        )
-        result = await run_session(
-            session,
-            briefing,
-            view=view,
-            model=told,
-            user=user_of(task),
+            model=model,
             budgets=budgets,
-            operator=operator or RoleApprovers(task.approvers),
+            operator=operator,
+            settings=settings,
+            wrap=again,
         )
-        assert told.asked >= least
-        return result, session
-
-    return asyncio.run(go())
+    )
+    assert asked[0].asked >= least
+    return run.result, run.session
 
 
 @pytest.mark.parametrize("view", READABLE)

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 
 import pytest
-from desk_runs import play
+from desk_runs import RecordingModel, played
 
 from sopilot.agent.budgets import Budgets
+from sopilot.agent.reference.executor import Reference
 from sopilot.machine.machine import Machine, Outcome
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
 from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.trace.events import Event
 from sopilot.views.answers import Answers, step_answer
-from sopilot.views.catalogue import VIEWS
 
 TELLING = re.compile(r"Now at |Fits: |Position: |Next: ")
 
 
-class Listening:
-    def __init__(self, inner, wrong: bool = False) -> None:  # type: ignore[no-untyped-def]
-        self._inner, self._wrong = inner, wrong
-        self.asked: list[ModelRequest] = []
-
-    name = "listening"
+class Hasty(RecordingModel):
+    """Completes the request much too early."""
 
     async def complete(self, request: ModelRequest) -> ModelReply:
-        self.asked.append(request)
-        if self._wrong and len(self.asked) == 4:
+        reply = await super().complete(request)
+        if len(self.requests) == 4:
             asked = '{"operation": "complete", "summary": "done"}'
             return ModelReply("", (ToolCall("call_77", "pg_program_step", asked),))
-        reply: ModelReply = await self._inner.complete(request)
         return reply
 
 
@@ -39,23 +34,11 @@ def listened(
     task_id: str = "transfer-rent-share", *, wrong: bool = False, refresh: int = 50
 ) -> list[ModelRequest]:
     example = load_example("bank")
-    heard: list[Listening] = []
-
-    def listen(model):  # type: ignore[no-untyped-def]
-        heard.append(Listening(model, wrong))
-        return heard[-1]
-
-    played = asyncio.run(
-        play(
-            example,
-            example.task(task_id),
-            VIEWS["flat-protocol"],
-            wrap=listen,
-            budgets=Budgets(refresh_actions=refresh),
-        )
-    )
-    assert played.judgement.passed, played.judgement.reasons
-    return heard[0].asked
+    model = (Hasty if wrong else RecordingModel)(Reference(example_judge(example)))
+    budgets = Budgets(refresh_actions=refresh)
+    run = played("bank", task_id, "flat-protocol", model=model, budgets=budgets)
+    assert run.judgement.passed, run.judgement.reasons
+    return model.requests
 
 
 def told(requests: list[ModelRequest]) -> list[Message]:

@@ -6,20 +6,15 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from desk_runs import briefing_of, user_of
+from desk_runs import play
 
-from sopilot.agent.approvers import RoleApprovers
-from sopilot.agent.loop import open_run, run_session
-from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
 from sopilot.protocols import ToolSchema
 from sopilot.session.session import Session
-from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.views.catalogue import VIEWS
 
@@ -49,24 +44,12 @@ class Without(Simulator):
 def run(
     view: str, *, wants: str = "", misbehaviour: Misbehaviour | None = None
 ) -> tuple[SessionResult, Session]:
-    async def go() -> tuple[SessionResult, Session]:
-        world = EXAMPLE.make_tools(TASK)
-        world.__class__ = Without
-        assert isinstance(world, Without)
-        world.wants = wants
-        briefing = briefing_of(EXAMPLE.name)
-        session = await open_run(MemoryStore(), briefing, VIEWS[view], tools=world, unguarded=True)
-        result = await run_session(
-            session,
-            briefing,
-            view=VIEWS[view],
-            model=Reference(example_judge(EXAMPLE), misbehaviour),
-            user=user_of(TASK),
-            operator=RoleApprovers(TASK.approvers),
-        )
-        return result, session
-
-    return asyncio.run(go())
+    world = EXAMPLE.make_tools(TASK)
+    world.__class__ = Without
+    assert isinstance(world, Without)
+    world.wants = wants
+    run = asyncio.run(play(EXAMPLE, TASK, VIEWS[view], world=world, misbehaviour=misbehaviour))
+    return run.result, run.session
 
 
 @pytest.mark.parametrize("view", ["pg", "full-cursor", "flat"])

@@ -8,14 +8,12 @@ import re
 from dataclasses import replace
 
 import pytest
-from desk_runs import ScriptedModel, briefing_of, play, user_of
+from desk_runs import ScriptedModel, briefing_of, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from named_things import misnamed, refused_steps, shown_tools, told_starts, told_steps
 from rendered_handbooks import handbooks
 
-from sopilot.agent.approvers import RoleApprovers
-from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.toolbox import Toolbox
@@ -25,8 +23,7 @@ from sopilot.machine.affordances import completed
 from sopilot.machine.proof.guard import license_here
 from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Branch, Check, ReturnStep
-from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, ToolSchema
-from sopilot.stores.memory import MemoryStore
+from sopilot.protocols import Model, ModelReply, ModelRequest, ToolSchema
 from sopilot.tasks.examples.example import Example, bundled_names, load_example
 from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.task import ExampleTask
@@ -178,21 +175,6 @@ def test_the_reader_of_texts_finds_what_is_wrong() -> None:
 # --- the frame and the guard ----------------------------------------------------------
 
 
-async def guarded_run(example: Example, task: ExampleTask, view: View, model: Model) -> None:
-    briefing = briefing_of(example.name)
-    session = await open_run(
-        MemoryStore(), briefing, view, tools=example.make_tools(task), clock=SystemClock()
-    )
-    await run_session(
-        session,
-        briefing,
-        view=view,
-        model=model,
-        user=user_of(task),
-        operator=RoleApprovers(task.approvers),
-    )
-
-
 @pytest.mark.parametrize("view", ["pg", "pg-paper", "fused", "full-cursor"])
 def test_a_frame_never_contradicts_the_guard(view: str) -> None:
     """An executor that claims every check comes to the goal tool: the frame says what the guard
@@ -223,9 +205,8 @@ def test_a_frame_never_contradicts_the_guard(view: str) -> None:
             for rate in (0.0, 0.8):
                 wrong = Misbehaviour(return_without_evidence=rate, skip_check=rate, seed=7)
                 model = Reading(Reference(example_judge(example), wrong))
-                asyncio.run(
-                    guarded_run(example, task, replace(inner, frame_message=slot_of), model)
-                )
+                watched = replace(inner, frame_message=slot_of)
+                asyncio.run(play(example, task, watched, model=model))
                 assert model.problems == []
     assert met
     assert blocked

@@ -8,9 +8,11 @@ import json
 import pytest
 from desk_runs import RecordingModel, ScriptedModel, briefing_of, calls, play, played
 
+from sopilot.agent.reference.executor import Reference
 from sopilot.agent.toolbox import Toolbox
-from sopilot.protocols import Model, ModelReply
+from sopilot.protocols import ModelReply
 from sopilot.tasks.examples.example import bundled_names, load_example
+from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.catalogue import VIEWS
 
 PAPER = ("pg-paper", "full-cursor", "flat-protocol")
@@ -65,15 +67,11 @@ def test_whatever_the_paper_lacks_changes_nothing(view: str, said: dict[str, obj
 @pytest.mark.parametrize("view", PAPER)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_no_text_offers_whatever_the_paper_lacks(view: str, language: str) -> None:
-    example, heard = load_example("bank"), list[RecordingModel]()
-
-    def listen(model: Model) -> Model:
-        heard.append(RecordingModel(model))
-        return heard[-1]
-
+    example = load_example("bank")
+    model = RecordingModel(Reference(example_judge(example)))
     for task in example.tasks[::6]:
-        asyncio.run(play(example, task, VIEWS[view], language=language, wrap=listen))
-    requests = [request for model in heard for request in model.requests]
+        asyncio.run(play(example, task, VIEWS[view], language=language, model=model))
+    requests = model.requests
     texts = {item.content for one in requests for item in one.messages if item.role != "user"}
     texts |= {f"{tool.description} {tool.parameters}" for one in requests for tool in one.tools}
     assert texts

@@ -92,23 +92,6 @@ def test_a_refusal_names_rule_evidence_and_remedy() -> None:
             assert first.evidence, task.id
 
 
-@pytest.mark.parametrize("view", ["pg", "flat"])
-@pytest.mark.parametrize("switch", SWITCHES)
-def test_every_switch_lowers_the_score(switch: str, view: str) -> None:
-    example = load_example("it")
-    wrong = Misbehaviour(**{switch: 0.6}, seed=5)  # type: ignore[arg-type]
-    passed = found = 0
-    tasks = example.tasks[::3]
-    for task in tasks:
-        played = asyncio.run(play(example, task, VIEWS[view], misbehaviour=wrong))
-        passed += played.judgement.passed and str(played.result.ending) == str(task.expected)
-        if view == "pg":
-            programs = programs_of("it", view).programs
-            found += len(audit_trace(programs, played.session.events, judge=judge).findings)
-    assert passed < len(tasks)
-    assert view != "pg" or found > 0
-
-
 def test_conditional_misbehaviour() -> None:
     example = load_example("bank")
     task = example.task("transfer-rent-share")
