@@ -301,7 +301,7 @@ class MachineExecutor:
             return self._replies.ask(resolved.missing)
         failed = self._failed_here(resolved)
         if failed is not None:
-            return self._replies.give_up(f"{failed.action} failed (#{failed.seq})")
+            return self._replies.give_up(f"{failed.action} failed")
         return self._replies.tool(self._move.name, self._to_write(resolved))
 
     # --- checks ---------------------------------------------------------------------
