@@ -25,6 +25,7 @@ actions:
     irreversible: true
     confirm: "{amount} is paid."
   note: {input: {text: string}, read_only: true}
+  withdraw: {input: {user: string, amount: number}}
 predicates:
   covered(user, amount):
     says: The account of {user} covers {amount}.
@@ -126,3 +127,34 @@ def test_a_payment_with_arguments_that_nobody_can_read_is_not_judged(arguments: 
     paid = {"id": "2", "function": {"name": "pay", "arguments": arguments}}
     report = audited(user("Pay."), agent(paid), result("2", {"paid": 5000}))
     assert "the arguments of `pay`" in str(report.not_judged[0])
+
+
+AGAIN = (agent(call("3", "read_balance", user="ann")), result("3", RICH))
+PAID_AGAIN = (agent(call("4", "pay", user="ann", amount=60)), result("4", {"paid": 60}))
+WITHDRAWN = (agent(call("5", "withdraw", user="ann", amount=9)), result("5", {}))
+BOB = (agent(call("6", "read_balance", user="bob")), result("6", RICH))
+
+
+@pytest.mark.parametrize(
+    ("messages", "clean"),
+    [
+        ((ASKED, user("Yes."), *PAID), True),
+        ((agent(says="Pay 50.00 from ann's account?"), user("Yes."), *PAID), True),
+        ((ASKED, user("Yes."), *PAID, *AGAIN, *PAID_AGAIN), None),  # one yes for two payments
+        ((ASKED, user("Yes."), *WITHDRAWN, *AGAIN, *PAID), None),  # a yes to what was before
+        ((agent(says="Shall I pay 500?"), user("Yes."), *PAID), None),
+        ((agent(says="Shall I pay 50 for bob?"), user("Yes."), *BOB, *PAID), None),
+        ((agent(says="Are you well today?"), user("Yes."), *PAID), None),
+        ((ASKED, user("No."), agent(says="Shall I wait?"), user("Yes."), *PAID), None),
+    ],
+)
+def test_a_yes_to_something_else_is_not_judged(
+    messages: tuple[Message, ...], clean: bool | None
+) -> None:
+    """A foreign agent asks in its own words: they can't prove what the yes was to."""
+    report = audited(user("Pay, please."), agent(READ), result("1", RICH), *messages)
+    assert report.findings == ()
+    assert report.clean is clean
+    assert [missing.predicate for missing in report.not_judged] == (
+        [] if clean else ["pay_is_confirmed"]
+    )

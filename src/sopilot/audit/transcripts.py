@@ -26,6 +26,7 @@ from sopilot.audit.transcript_reading import (
     needed_of,
     recipes_of,
 )
+from sopilot.audit.yes_in_words import doubt_of_yes
 from sopilot.handbook.checks import with_made
 from sopilot.handbook.consent import assent
 from sopilot.handbook.model import (
@@ -392,6 +393,11 @@ class Review:
 
         outcome = decided(tree, truth)
         every = list(dict.fromkeys(leaves(tree)))
+        for leaf in every:
+            doubt = self._doubt_of_yes(call) if self._is_confirmation(leaf) else ""
+            if doubt and leaf.predicate not in blamed:
+                explained = sentence("audit.of-predicate", predicate=leaf.predicate, why=doubt)
+                self._leave(call, explained, leaf.predicate)
         if outcome is False:
             false = [leaf for leaf in every if truth(leaf) not in (None, leaf.wanted)]
             for leaf in needed_of(tree, false):
@@ -426,6 +432,15 @@ class Review:
         _, reply, request = heard[-1]
         plain_no = len(reply.split()) <= _PLAIN_NO and len(re.findall("[?？]", request)) == 1
         return plain_no and not _ANYTHING_ELSE.search(request) and assent(reply) == "no"
+
+    def _doubt_of_yes(self, call: SessionCall) -> str:
+        """Why the user's yes before a call may be one to something else."""
+        heard = [] if self.own else self._heard_before(call)
+        if not heard or assent(heard[-1].text) != "yes":
+            return ""
+        return doubt_of_yes(
+            heard[-1], call, self.reading.run, self.reading.calls, self.transcript.calls
+        )
 
     def _judge_approval(self, call: SessionCall) -> None:
         approval = self.handbook.actions[call.action].approval

@@ -612,6 +612,14 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "the user's last reply before it was a no",
         "此前用户最后的答复是拒绝",
     ),
+    "audit.yes-to-another-call": (
+        "the user's last yes was followed by another guarded call",
+        "用户最后一次同意之后，已进行过另一次受保护的调用",
+    ),
+    "audit.yes-before-change": (
+        "something may have changed since the user's yes",
+        "用户同意之后，情况可能已有变化",
+    ),
     "audit.own-words": (
         "its question is put in the agent's own words",
         "问题由智能体自行措辞",
