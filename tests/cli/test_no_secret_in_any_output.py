@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+import sopilot as product
 from sopilot.cli.main import sopilot
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
@@ -260,3 +261,67 @@ def test_a_server_logs_and_answers_no_secret(tmp_path: Path) -> None:
     for secret in (*OF_THE_BANK, "heron-24"):
         assert secret not in log
         assert secret not in answers + rest
+
+
+CHECKED = """
+handbook: box
+actions:
+  check_pin: {input: {user: string, pin: {type: integer, secret: true}}, read_only: true}
+  open_box: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  right(user, pin):
+    says: "{pin} is the pin of {user}."
+    verify: check_pin(user, pin)
+    verdict: result.ok
+procedures:
+  open_box: {inputs: {pin: integer}, requires: "right(user, pin)"}
+"""
+
+
+async def test_the_guard_tells_no_agent_what_the_application_supplied(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Neither missing nor refused, by plain functions or over HTTP."""
+    pytest.importorskip("starlette", reason="needs the extra `mcp`")
+    import httpx2
+
+    from sopilot.integrations.decisions import decision_app
+
+    caplog.set_level(0)
+    book = tmp_path / "box.yaml"
+    book.write_text(CHECKED, "utf-8")
+
+    async def check_pin(user: str, pin: int) -> dict[str, bool]:
+        return {"ok": False}
+
+    async def open_box(user: str) -> None:
+        raise AssertionError
+
+    read, act = product.guard(book, check_pin, open_box)
+    heard: list[str] = []
+    async with product.conversation("c-1") as talk:
+        talk.tell(pin=PIN)
+        for _ in range(2):
+            with pytest.raises(product.NotCarriedOut) as blocked:
+                await act("ann")
+            heard.append(repr(vars(blocked.value)) + str(blocked.value))
+            await read("ann", PIN)
+    token = "a-token-of-the-test"
+    http = httpx2.AsyncClient(
+        transport=httpx2.ASGITransport(decision_app(book, token=token)),
+        base_url="http://guard",
+        headers={"authorization": f"Bearer {token}"},
+    )
+    tools = [("open_box", {"user": "ann"}), ("check_pin", {"user": "ann", "pin": PIN})] * 2
+    async with http:
+        for number, (tool, arguments) in enumerate(tools):
+            bound = {"conversation": "c-1", "id": str(number)}
+            call = {**bound, "tool": tool, "arguments": arguments, "tell": {"pin": PIN}}
+            decided = (await http.post("/before", json=call)).json()
+            if decided["decision"] == "carry_out":
+                bound["digest"] = decided["digest"]
+                await http.post("/after", json={**bound, "ok": True, "value": {"ok": False}})
+            else:
+                heard.append(json.dumps(decided))
+    assert ["check_pin" in text for text in heard] == [True] * 4
+    assert not any(str(PIN) in text for text in [*heard, caplog.text])

@@ -199,7 +199,7 @@ class Decisions:
             waiting = hook.pause(answer)
         if call.decided.done():
             return answer
-        problem = not_carried_out(answer, session.id)
+        problem = not_carried_out(answer, session)
         details: dict[str, JSON] = {"text": str(problem)}
         if isinstance(problem, Missing):
             details["agenda"] = list(problem.agenda)

@@ -22,6 +22,7 @@ from sopilot.runner.hook import Failed
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.sources import load_source
 from sopilot.runner.tools import PlainTools, ToolFailed, require_done
+from sopilot.session.session import Session
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.guard_answers import spelled
@@ -168,7 +169,7 @@ class Guard:
             raise failures[0]
         if answer.status is CallStatus.DONE and answer.result is not None:
             return result[0] if result else answer.result.value
-        problem = not_carried_out(answer, hook.session.id)
+        problem = not_carried_out(answer, hook.session)
         if self._refusals == "raise":
             raise problem
         return str(problem)
@@ -193,16 +194,17 @@ def _by_name(name: str, bound: inspect.BoundArguments) -> dict[str, Any]:
     return values
 
 
-def not_carried_out(answer: CallAnswer, session: str) -> NotCarriedOut:
+def not_carried_out(answer: CallAnswer, session: Session) -> NotCarriedOut:
     """Why a guarded call wasn't made."""
     text = answer.wording()
     if answer.status is CallStatus.UNKNOWN:
         return OutcomeUnknown(text)
     if answer.plan is not None and answer.plan.needs:
         calls = [call for need in answer.plan.needs for call in need.calls]
-        return Missing(text, tuple(spelled(call) for call in calls))
+        # The application may have supplied a secret that the agent doesn't know.
+        return Missing(text, tuple(session.secrets.masked(spelled(call)) for call in calls))
     if answer.held is not None:
-        return Waiting(text, session, answer.call_id)
+        return Waiting(text, session.id, answer.call_id)
     return Refused(text, answer.reasons)
 
 
