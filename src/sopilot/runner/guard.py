@@ -23,6 +23,7 @@ from sopilot.runner.loop_thread import caller
 from sopilot.runner.sources import load_source
 from sopilot.runner.tools import PlainTools, ToolFailed, require_done
 from sopilot.session.session import Session
+from sopilot.trace.events import AWAITS_OUTCOME, AWAITS_RELEASE
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.guard_answers import spelled
@@ -50,7 +51,8 @@ class Refused(NotCarriedOut):
 
 
 class Missing(NotCarriedOut):
-    """The call isn't proven yet. ``agenda`` lists the calls to make first."""
+    """The call isn't proven yet. ``agenda`` lists the calls to make first; it is empty while an
+    earlier guarded call isn't answered."""
 
     def __init__(self, text: str, agenda: tuple[str, ...] = ()) -> None:
         super().__init__(text)
@@ -58,8 +60,8 @@ class Missing(NotCarriedOut):
 
 
 class Waiting(NotCarriedOut):
-    """People must approve the call. ``session`` and ``call_id`` name it for
-    ``sopilot approvals``."""
+    """People must approve the call, or release the session from a fence. ``session`` and
+    ``call_id`` name it for ``sopilot approvals``."""
 
     def __init__(self, text: str, session: str, call_id: str) -> None:
         super().__init__(text)
@@ -203,7 +205,9 @@ def not_carried_out(answer: CallAnswer, session: Session) -> NotCarriedOut:
         calls = [call for need in answer.plan.needs for call in need.calls]
         # The application may have supplied a secret that the agent doesn't know.
         return Missing(text, tuple(session.secrets.masked(spelled(call)) for call in calls))
-    if answer.held is not None:
+    if answer.awaits == AWAITS_OUTCOME:
+        return Missing(text)
+    if answer.held is not None or answer.awaits == AWAITS_RELEASE:
         return Waiting(text, session.id, answer.call_id)
     return Refused(text, answer.reasons)
 

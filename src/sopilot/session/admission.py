@@ -387,7 +387,7 @@ async def hold_call(
         "message": message_json(hold.why),
     }
     await session.step(Note(HELD_CALL, details))
-    return CallAnswer(own_id, CallStatus.HELD, problem=hold.why)
+    return CallAnswer(own_id, CallStatus.HELD, problem=hold.why, awaits=hold.awaits)
 
 
 async def expire_due(session: Session) -> None:

@@ -155,6 +155,8 @@ class CallAnswer:
     plan: Plan | None = None
     """Of a guarded call that an agent made by itself: what it needs, or what rules it out."""
     reasons: tuple[Refusal, ...] = ()
+    awaits: str = ""
+    """Of a call that is held: ``AWAITS_OUTCOME`` of an earlier one, ``AWAITS_RELEASE``, …"""
 
     @property
     def text(self) -> str:
