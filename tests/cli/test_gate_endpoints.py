@@ -74,7 +74,6 @@ def document(result: Result) -> dict[str, Any]:
     [
         (200, EMPTY, 0.0, "the answer is empty"),
         (401, {"error": "no key"}, 0.0, "HTTP 401"),
-        (400, {"error": "what?"}, 0.0, "HTTP 400"),
         (200, EMPTY, 5.0, "no answer within 0.6 s"),
     ],
 )
@@ -108,22 +107,3 @@ def test_what_was_spent_is_told_also_by_a_broken_check() -> None:
     assert used["prompt_tokens"] >= 1_000 * (used["requests"] - 3)
     # What the first call had spent counts too, though its runs were made again.
     assert used["requests"] > 6
-
-
-def test_a_script_learns_beforehand_what_a_check_can_show() -> None:
-    result = gate("reference", "--estimate", "--json")
-    shown = document(result)["can_show"]
-    assert shown["says"] == ["no verdict: 2 pairs are too few, 20 are the least"]
-    assert (shown["margin"], shown["most_losses"], shown["pairs_for_margin"]) == (0.05, None, 59)
-    assert "2 pairs are too few" in gate("reference", "--estimate").stdout
-
-
-def test_too_few_cases_are_no_finding(home: Path) -> None:
-    result = gate("reference", "--json")
-    assert result.exit_code == 0
-    found = document(result)
-    assert found["answer"] == "too few"
-    assert "too few cases to say anything" in found["reasons"][-1]
-    assert "verdict for reference: too few" in gate("reference").stdout
-    # So the reference executor runs as it would unchecked.
-    assert checked_view("reference", open_source("bank"))[0] == "pg"

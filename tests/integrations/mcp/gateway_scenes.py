@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from typing import Any
 
 import mcp_types as types
@@ -67,9 +68,12 @@ async def offered(client: Client) -> Sequence[types.Tool]:
     return (await client.list_tools()).tools
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(200):
-        if holds():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("it never came")
+async def until(holds: Callable[[], Any]) -> Any:
+    """Wait until the function, which may be asynchronous, returns something."""
+    async with asyncio.timeout(10):
+        while True:
+            value = holds()
+            value = await value if isawaitable(value) else value
+            if value:
+                return value
+            await asyncio.sleep(0.05)

@@ -28,6 +28,7 @@ from sopilot.cli.main import sopilot
 from sopilot.integrations.mcp.content import RUNTIME_META, SESSION_META, UPSTREAM_META
 from sopilot.integrations.mcp.server import CARD_URI, FRAME_URI
 from sopilot.stores.sqlite import SQLiteStore
+from sopilot.trace.events import Event
 from sopilot.views.step_tool import TOOL_NAME
 
 
@@ -114,11 +115,7 @@ async def test_progress_and_cancellation_reach_both_ends(odd_url: str) -> None:
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        for _ in range(100):
-            noted = await watched.notes("outcome_unknown")
-            if noted:
-                break
-            await asyncio.sleep(0.05)
+        noted = await until(lambda: watched.notes("outcome_unknown"))
         assert "cancelled" in noted[0]["why"]
         assert texts(await call(client, "cancelled"))[0].endswith('"1"')
 
@@ -149,12 +146,12 @@ async def test_an_irreversible_call_goes_on_when_its_client_leaves() -> None:
         leaving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await leaving
-        for _ in range(100):
+
+        async def result() -> Event | None:
             last = (await watched.events())[-1]
-            if last.kind == "domain_result":
-                break
-            await asyncio.sleep(0.05)
-        assert (last.kind, last.payload["ok"]) == ("domain_result", True)
+            return last if last.kind == "domain_result" else None
+
+        assert (await until(result)).payload["ok"]
         assert await watched.notes("outcome_unknown") == []
 
 

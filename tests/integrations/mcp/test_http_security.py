@@ -14,6 +14,7 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import httpx2
 import mcp_types as types
+from gateway_scenes import until
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
@@ -250,10 +251,7 @@ async def test_changes_are_told_to_those_who_watch_that_session() -> None:
                 await client.subscribe_resource("sopilot://frame")
         await clients[1].call_tool(TOOL_NAME, {"operation": "start", "goal": "issue_card"})
         await clients[1].call_tool(TOOL_NAME, {"operation": "fail", "reason": "enough"})
-        for _ in range(100):
-            if len(heard["one"]) == len(heard["two"]) == 2:
-                break
-            await asyncio.sleep(0.05)
+        await until(lambda: len(heard["one"]) == len(heard["two"]) == 2)
         assert heard["one"] == heard["two"] == ["sopilot://frame"] * 2
         assert heard["ben"] == []
 
