@@ -31,7 +31,7 @@ from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from sopilot.integrations.mcp.options import require_long_token
+from sopilot.integrations.mcp.options import actions_by_tool, require_long_token
 from sopilot.messages.errors import SopilotError, mistake
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
@@ -106,16 +106,8 @@ class Decisions:
             raise mistake("no-reader", message, help=cure)
         self._conversations = conversations
         self._own = {schema.name for schema in conversations.own_tools}
-        self._actions = {
-            action.tool or name: name
-            for name, action in conversations.handbook.actions.items()
-            if action.offered
-        }
-        for name, action in conversations.handbook.actions.items():
-            if not action.offered and {name, action.tool} & {*pass_through}:
-                message = f"the handbook says that `{name}` is not offered"
-                raise mistake("not-offered", message, help="leave out --pass-through for it")
-        self._actions = {**{name: name for name in pass_through}, **self._actions}
+        by_tool = actions_by_tool(conversations.handbook, pass_through)
+        self._actions = {tool: names[-1] for tool, names in by_tool.items()}
         self._answer_seconds = answer_seconds
         self._calls: dict[tuple[str, str], _Call] = {}
 

@@ -119,14 +119,14 @@ class GatewayTools:
         try:
             await upstream.verify(call, fresh=call is not None and call.irreversible)
         except (UpstreamFailed, UpstreamRefused) as problem:
-            return ToolResult(False, {"error": f"not called: {problem}"})
+            return _not_called(problem)
         drift = self._catalogue.held(name)
         if drift is not None:
             if call is not None:
                 call.held = drift
-            return ToolResult(False, {"error": f"not called: {drift}"})
+            return _not_called(drift)
         if call is not None and call.cancelled:
-            return ToolResult(False, {"error": "not called: it was cancelled before"})
+            return _not_called("it was cancelled before")
         meter = self._catalogue.meter
         try:
             with meter.timing("upstream", upstream=offer.upstream):
@@ -137,7 +137,7 @@ class GatewayTools:
             meter.count("upstream_failures", upstream=offer.upstream)
             raise
         except UpstreamRefused as problem:
-            return ToolResult(False, {"error": f"not called: {problem}"})
+            return _not_called(problem)
         if call is not None and call.tool == name:  # not a read of the runtime's own
             call.result = result
         return recorded(result)
@@ -248,6 +248,10 @@ def gateway_simulation(
 ) -> Simulation:
     tools = GatewayTools(catalogue, shared)
     return Simulation(tools, close=tools.close)
+
+
+def _not_called(why: object) -> ToolResult:
+    return ToolResult(False, {"error": f"not called: {why}"})
 
 
 def _offers(capabilities: types.ServerCapabilities, method: str) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from sopilot.files.addresses import require_url
 from sopilot.files.settings import filled
 from sopilot.files.text import read_text, whole_text
+from sopilot.handbook.model import Handbook
 from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.values.json import JSON
@@ -158,6 +159,33 @@ def _texts(value: JSON) -> dict[str, str]:
 def _bad_upstream(message: str, source: str) -> UserMistake:
     cure = 'a URL, a command line, or a file with {"mcpServers": {NAME: {"command": …}}}'
     return mistake("bad-upstream", message, Place(source), cure)
+
+
+def actions_by_tool(handbook: Handbook, pass_through: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """The names under which each tool (``TOOL`` or ``SERVER:TOOL``) is offered."""
+    names: dict[str, list[str]] = {}
+    for name, action in handbook.actions.items():
+        if action.offered:
+            names.setdefault(action.tool or name, []).append(name)
+    for passed in sorted({*pass_through}):
+        for name, action in handbook.actions.items():
+            if passed != name and not _may_be_one(action.tool or name, passed):
+                continue
+            cure = f"leave out --pass-through {passed}, or change the handbook"
+            if not action.offered:
+                message = f"the handbook says that `{name}` is not offered"
+                raise mistake("not-offered", message, help=cure)
+            if passed != name:
+                message = f"`{passed}` is the tool of the action `{name}`"
+                raise mistake("shared-tool", message, help=cure)
+        if passed not in handbook.actions:
+            names.setdefault(passed, []).append(passed.rpartition(":")[2])
+    return names
+
+
+def _may_be_one(tool: str, other: str) -> bool:
+    """Whether two names may mean one tool: a name without a server may be any server's."""
+    return tool == other or tool == other.rpartition(":")[2] or tool.rpartition(":")[2] == other
 
 
 # --- HTTP -----------------------------------------------------------------------------

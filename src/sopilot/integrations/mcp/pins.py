@@ -18,7 +18,7 @@ import mcp_types as types
 
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.handbook.model import Handbook
-from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec
+from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec, actions_by_tool
 from sopilot.integrations.mcp.upstream import Upstream
 from sopilot.integrations.metrics import NoMetrics
 from sopilot.messages.diagnostic import did_you_mean
@@ -219,7 +219,7 @@ class Catalogue:
         self._pins = pins
         self._options = options or GatewayOptions()
         self._pass_reads = pass_reads
-        self._actions = _actions_by_tool(handbook, self._options.pass_through)
+        self._actions = actions_by_tool(handbook, self._options.pass_through)
         self._named = frozenset(handbook.actions)
         self._hidden = frozenset(
             action.tool or name for name, action in handbook.actions.items() if not action.offered
@@ -366,35 +366,6 @@ class Catalogue:
     async def close(self) -> None:
         for upstream in self.spare.values():
             await upstream.close()
-
-
-def _actions_by_tool(
-    handbook: Handbook, pass_through: Sequence[str]
-) -> Mapping[str, Sequence[str]]:
-    """By tool, ``TOOL`` or ``SERVER:TOOL``, the names under which it is offered."""
-    names: dict[str, list[str]] = {}
-    for name, action in handbook.actions.items():
-        if action.offered:
-            names.setdefault(action.tool or name, []).append(name)
-    for passed in sorted({*pass_through}):
-        for name, action in handbook.actions.items():
-            if passed != name and not _may_be_one(action.tool or name, passed):
-                continue
-            cure = f"leave out --pass-through {passed}, or change the handbook"
-            if not action.offered:
-                message = f"the handbook says that `{name}` is not offered"
-                raise mistake("not-offered", message, help=cure)
-            if passed != name:
-                message = f"`{passed}` is the tool of the action `{name}`"
-                raise mistake("shared-tool", message, help=cure)
-        if passed not in handbook.actions:
-            names.setdefault(passed, []).append(passed.rpartition(":")[2])
-    return names
-
-
-def _may_be_one(tool: str, other: str) -> bool:
-    """Whether two names may mean one tool: a name without a server may be any server's."""
-    return tool == other or tool == other.rpartition(":")[2] or tool.rpartition(":")[2] == other
 
 
 def _definitions(
