@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_servers import over_http, serving
 from reference_client import texts
-from served import sopilot_command
+from served import BOOK, sopilot_command
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "policies"))
 
@@ -208,23 +208,8 @@ async def test_a_round_is_answered_once_by_its_own_call() -> None:
     await server.close()
 
 
-PAYING = """
-handbook: refunds
-actions:
-  find_order: {input: {order: string}, read_only: true}
-  refund: {input: {order: string, amount: number}, irreversible: true, confirm: "Pay {amount}."}
-predicates:
-  delivered(order):
-    says: The order {order} was delivered.
-    verify: find_order(order)
-    verdict: result.state == 'delivered'
-procedures:
-  refund: {requires: delivered(order)}
-"""
-
-
 def guarding() -> tuple[McpServer, SimulatedTools]:
-    handbook = load_handbook(PAYING)
+    handbook = load_handbook(BOOK.replace("confirm: false", 'confirm: "Pay {amount}."'))
     programs = {name: each.program for name, each in compile_handbook(handbook).items()}
     delivered = ScriptedAnswer(ToolResult(True, {"state": "delivered"}))
     tools = SimulatedTools(handbook.actions, {"find_order": (delivered,)})

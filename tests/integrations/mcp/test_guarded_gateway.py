@@ -16,24 +16,11 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
-from served import free_port, process, sopilot_command
+from served import BOOK, free_port, process, sopilot_command
 
 from warm import warm_python
 
 SHOP = Path(__file__).with_name("shop_upstream.py")
-BOOK = """
-handbook: refunds
-actions:
-  find_order: {input: {order: string}, read_only: true}
-  refund: {input: {order: string, amount: number}, irreversible: true, confirm: false}
-predicates:
-  delivered(order):
-    says: The order {order} was delivered.
-    verify: find_order(order)
-    verdict: result.state == 'delivered'
-procedures:
-  refund: {requires: delivered(order)}
-"""
 JUDGED = BOOK.replace("    verdict: result.state == 'delivered'\n", "    judged_by: model\n")
 REFUND = {"order": "o-1", "amount": 5.0}
 TOOLS = ["find_order", "opening-hours", "refund"]

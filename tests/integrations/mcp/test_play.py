@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from looped import looped
-from replayed_moves import Move, in_pieces, moves_of
 
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import SystemClock
+from sopilot.protocols import Message, ModelReply, SystemClock, ToolCall
 from sopilot.records.people import change_people
-from sopilot.runner.play import playable_task, resume_play, start_play
+from sopilot.records.store import Store
+from sopilot.runner.play import Player, PlayScore, playable_task, resume_play, start_play
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot_lab.experiments.sweep import make_configuration
@@ -31,65 +31,77 @@ def sopbench_is_missing() -> str:
     return ""
 
 
-@pytest.mark.parametrize("view", ["pg", "flat"])
-def test_a_play_ends_in_a_store_that_requires_privacy(view: str, tmp_path: Path) -> None:
-    async def require_privacy() -> None:
-        store = SQLiteStore(tmp_path / "s.db")
-        details = {"what": "privacy", "on": True}
-        await change_people(store, "demanded", details, who=None, clock=SystemClock())
-        await store.close()
+async def in_pieces(path: Path, task: str, replies: Sequence[ModelReply], view: str) -> PlayScore:
+    """Every message with its own store, simulator and session, as other processes have."""
 
-    asyncio.run(require_privacy())
+    async def anew(use: Callable[[Store], Awaitable[Player]]) -> Player:
+        store = SQLiteStore(path)
+        play = await use(store)
+        await play.close()
+        await store.close()
+        return play
+
+    session_id = (await anew(lambda store: start_play(store, task, view=view))).id
+    for reply in replies:
+
+        async def move(store: Store, reply: ModelReply = reply) -> Player:
+            play = await resume_play(store, session_id)
+            await play.reply(reply)
+            return play
+
+        await anew(move)
+    store = SQLiteStore(path)
+    play = await resume_play(store, session_id)
+    score = await play.finish()
+    await play.close()
+    await store.close()
+    return score
+
+
+def replies_of(messages: Sequence[Message]) -> list[ModelReply]:
+    return [
+        ModelReply(message.content, message.tool_calls)
+        for message in messages
+        if message.role == "assistant"
+    ]
+
+
+@pytest.mark.parametrize("view", ["pg", "flat"])
+async def test_a_play_ends_in_a_store_that_requires_privacy(view: str, tmp_path: Path) -> None:
+    store = SQLiteStore(tmp_path / "s.db")
+    details = {"what": "privacy", "on": True}
+    await change_people(store, "demanded", details, who=None, clock=SystemClock())
+    await store.close()
     task = "bank/transfer-wrong-password"
-    score = in_pieces(
-        tmp_path / "s.db", task, moves_of(looped(task, view).result.messages), view=view
-    )
+    replies = replies_of((await asyncio.to_thread(looped, task, view)).result.messages)
+    score = await in_pieces(tmp_path / "s.db", task, replies, view)
     assert (score.passed, score.ending) == (True, "refused")
 
 
-def test_what_the_oracle_does_not_pass(tmp_path: Path) -> None:
-    hasty = [Move("transfer", '{"username": "anna", "to": "ben", "amount": 200}')]
-    score = in_pieces(tmp_path / "s.db", "bank/transfer-rent-share", hasty, view="pg")
+async def test_a_hasty_transfer_fails_the_task(tmp_path: Path) -> None:
+    hasty = ToolCall("", "transfer", '{"username": "anna", "to": "ben", "amount": 200}')
+    replies = [ModelReply("", (hasty,))]
+    score = await in_pieces(tmp_path / "s.db", "bank/transfer-rent-share", replies, "pg")
     assert not score.passed
     assert score.ending == "abandoned"
     assert "premature-goal" in [finding.code for finding in score.findings]
     assert score.calls == ["transfer"]
 
 
-def bench_run(domain: str, view: str, *, should_succeed: bool) -> Trial:
+async def bench_run(domain: str, view: str, *, should_succeed: bool) -> Trial:
     """The domain's first task of the kind, as `sopilot lab run` runs it."""
     upstream = shared_upstream()
     goal, index = next(
         (name, place)
-        for name, each in upstream.scoring(domain).items()
-        for place, answer in enumerate(each)
+        for name, answers in upstream.scoring(domain).items()
+        for place, answer in enumerate(answers)
         if answer is should_succeed
     )
     # Without a refresh the messages tell every move; the moves are the same either way.
     configuration = make_configuration(
-        upstream,
-        arm=view,
-        model="reference",
-        tools="official",
-        budgets={"refresh_actions": 10_000},
+        upstream, arm=view, model="reference", tools="official", budgets={"refresh_actions": 10_000}
     )
-    runner = TrialRunner(configuration, upstream)
-    return asyncio.run(runner.run(TaskReference(domain, goal, index)))
-
-
-def score_of(trial: Trial) -> dict[str, Any]:
-    return {
-        "task": trial.record.task,
-        "ending": trial.record.ending,
-        "verdict": dict(trial.record.verdict or {}),
-        "calls": list(trial.record.calls),
-        "findings": [finding.code for finding in trial.findings],
-    }
-
-
-def comparable(score: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: score[name] for name in ("task", "ending", "verdict", "calls")}
-    return {**kept, "findings": [finding["code"] for finding in score["findings"]]}
+    return await TrialRunner(configuration, upstream).run(TaskReference(domain, goal, index))
 
 
 needs_sopbench = pytest.mark.skipif(bool(sopbench_is_missing()), reason=sopbench_is_missing())
@@ -109,20 +121,17 @@ VIEWS_PLAYED = ("pg", "flat", "full-cursor", "flat-protocol", "fused")
 )
 @pytest.mark.sopbench
 @needs_sopbench
-def test_a_sopbench_task_scores_as_bench_run_does(
+async def test_a_sopbench_task_scores_as_bench_run_does(
     domain: str, view: str, should_succeed: bool, tmp_path: Path
 ) -> None:
-    trial = bench_run(domain, view, should_succeed=should_succeed)
+    trial = await bench_run(domain, view, should_succeed=should_succeed)
     assert trial.result is not None
-    score = in_pieces(
-        tmp_path / "s.db", trial.record.task, moves_of(trial.result.messages), view=view
-    )
-    played, ran = comparable(score.as_json()), score_of(trial)
-    if view == "fused":
-        # Several calls in one message are as many moves.
-        for one in (played, ran):
-            one["verdict"] = {k: v for k, v in one["verdict"].items() if k != "num_messages"}
-    assert played == ran
+    replies = replies_of(trial.result.messages)
+    score = await in_pieces(tmp_path / "s.db", trial.record.task, replies, view)
+    assert (score.task, score.ending) == (trial.record.task, trial.record.ending)
+    assert (score.verdict, score.calls) == (trial.record.verdict, [*trial.record.calls])
+    codes = [finding.code for finding in score.findings]
+    assert codes == [finding.code for finding in trial.findings]
 
 
 async def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
