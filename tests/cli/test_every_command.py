@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
@@ -42,6 +44,14 @@ LEAVES = {name for name, command in COMMANDS.items() if not isinstance(command, 
 def test_help_shows_the_groups() -> None:
     text = COMMANDS[""].get_help(click.Context(COMMANDS[""]))
     assert [line[:-1] for line in text.splitlines() if line[:-1] in GROUPS] == list(GROUPS)
+
+
+def test_help_loads_no_command() -> None:
+    code = (
+        "import sys; from sopilot.cli.main import main; assert main(['--help']) == 0\n"
+        "assert not {'sopilot.cli.run', 'sopilot.cli.audit', 'sopilot_lab'} & {*sys.modules}"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

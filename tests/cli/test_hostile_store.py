@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
 from _pytest.mark.structures import ParameterSet
 from click.testing import CliRunner
@@ -15,7 +16,7 @@ from test_hostile_text import HOSTILE, is_quiet
 
 from sopilot.cli.main import main, sopilot
 from sopilot.cli.output import tell
-from sopilot.values.text import Lines
+from sopilot.values.text import Heading, Lines
 
 EVIL = f"x\nFORGED {HOSTILE}".replace("\x00", "")
 BOOK = """\
@@ -142,3 +143,12 @@ def test_a_store_that_others_wrote_to(
 def test_a_line_stays_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     tell(["\nsession a\nFORGED", Lines("a\nb"), ""])
     assert capsys.readouterr().out == "\nsession a\\u000aFORGED\na\nb\n\n"
+
+
+def test_only_headings_are_bold() -> None:
+    @click.command()
+    def shown() -> None:
+        tell([Heading("audit"), "no findings\x1b[2J"])
+
+    lines = CliRunner().invoke(shown, color=True).output.splitlines()
+    assert lines == ["\x1b[1maudit\x1b[0m", "no findings\\u001b[2J"]

@@ -13,7 +13,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Message, ModelReply, SystemClock, ToolCall
 from sopilot.records.people import change_people
 from sopilot.records.store import Store
-from sopilot.runner.play import Player, PlayScore, playable_task, resume_play, start_play
+from sopilot.runner.play import Player, PlayScore, resume_play, start_play
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot_lab.experiments.sweep import make_configuration
@@ -144,12 +144,6 @@ async def test_a_play_that_is_over_takes_no_more_moves(tmp_path: Path) -> None:
     again = await resume_play(store, play.id)
     assert (await again.finish()).ending == "abandoned"
     await again.close()
-
-
-@pytest.mark.parametrize("reference", ["bank", "bank/nothing", "x/y", ""])
-def test_unknown_tasks_are_named(reference: str) -> None:
-    with pytest.raises(UserMistake):
-        playable_task(reference)
 
 
 async def test_findings_of_an_view_without_a_machine_name_events_of_the_trace() -> None:
