@@ -20,8 +20,7 @@ from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, Tool
 from sopilot.records.store import Settings
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import Example, load_example
-from sopilot.tasks.examples.ground_truth import Judgement
+from sopilot.tasks.examples.example import Example, Judgement, load_example
 from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from sopilot.agent.result import Ending
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.example import Example, load_example
-from sopilot.tasks.examples.ground_truth import Judgement
+from sopilot.tasks.examples.example import Example, Judgement, load_example
 from sopilot.tasks.examples.simulator import SimulatedCall, Simulator
 from sopilot.tasks.examples.task import ExampleTask
 

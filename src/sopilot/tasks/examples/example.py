@@ -10,17 +10,36 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from sopilot.agent.result import Ending
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import Binding
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.tasks.examples.ground_truth import Judgement, Values, failing_causes, judge, resolve
+from sopilot.tasks.examples.ground_truth import (
+    Evidence,
+    Values,
+    failing_causes,
+    replayed,
+    resolve,
+    show_leaf,
+)
 from sopilot.tasks.examples.simulator import Handler, SimulatedCall, Simulator, State
 from sopilot.tasks.examples.task import ExampleTask, merged, read_state, read_tasks
 from sopilot.values.json import JSON
 
 _NAMES = ("bank", "clinic", "it")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """``reasons`` is empty for a pass."""
+
+    reasons: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        return not self.reasons
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +96,35 @@ class Example:
         claimed_cause: str | None = None,
         late_calls_fail: bool = True,
     ) -> Judgement:
-        return judge(
-            self.handbook,
-            task,
-            self.leaf_truth(task),
-            self.make_tools(task),
-            calls=calls,
-            final_state=final_state,
-            claimed_cause=claimed_cause,
-            late_calls_fail=late_calls_fail,
-        )
+        """Judge a finished run from the state and the calls alone.
+
+        ``claimed_cause`` is the predicate that a refusal named, where it is known. Calls after
+        the goal fail a run; without ``late_calls_fail`` only those that change the state do.
+        """
+        procedure, truth = self.handbook.procedures[task.goal], self.leaf_truth(task)
+        reasons, goals, left = replayed(self.handbook, task, self.make_tools(task), calls)
+        executed = task.expected is Ending.EXECUTED
+        if len(goals) > 1:
+            reasons.append(f"`{procedure.action}` ran {len(goals)} times")
+        late = len(calls) - 1 - goals[0] if goals else 0
+        if late and late_calls_fail:
+            reasons.append(f"calls that nobody asked for after the goal: {late}")
+        if executed and not goals:
+            reasons.append(f"`{procedure.action}` should have been executed and was not")
+        if not executed and goals:
+            reasons.append(f"`{procedure.action}` ran although `{task.cause}` fails")
+        if final_state != left:
+            reasons.append("the final state is not what gates and goal alone would leave")
+
+        evidence = Evidence(self.handbook, task, calls[: goals[0]] if goals else calls)
+        missing = [show_leaf(leaf) for leaf in evidence.missing(procedure.requires, truth)]
+        if executed and goals:
+            reasons.extend(f"`{leaf}` was not verified before the goal" for leaf in missing)
+        if not executed and not goals:
+            reasons.extend(f"refused without evidence about `{leaf}`" for leaf in missing)
+            if claimed_cause is not None and claimed_cause not in self.causes(task):
+                reasons.append(f"`{claimed_cause}` was blamed, but it is not what fails")
+        return Judgement(tuple(reasons))
 
 
 def bundled_names() -> tuple[str, ...]:

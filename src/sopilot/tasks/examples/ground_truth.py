@@ -7,9 +7,7 @@ compiler nor the program: whatever ran, only what reached the tools counts.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
-from sopilot.agent.result import Ending
 from sopilot.handbook.model import ActionCall, Handbook
 from sopilot.handbook.requirements import (
     All,
@@ -23,68 +21,29 @@ from sopilot.handbook.requirements import (
     leaves,
     meaning,
 )
-from sopilot.tasks.examples.simulator import SimulatedCall, Simulator, State
+from sopilot.tasks.examples.simulator import SimulatedCall, Simulator, State, first_with
 from sopilot.tasks.examples.task import ExampleTask
 from sopilot.values.json import JSON
+
+Inputs = Mapping[str, JSON]
+"""What the customer can tell."""
 
 Values = dict[str, JSON]
 LeafTruth = Callable[[str, Binding], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """``reasons`` is empty for a pass."""
-
-    reasons: tuple[str, ...] = ()
-
-    @property
-    def passed(self) -> bool:
-        return not self.reasons
+def tells(inputs: Inputs, field: str, table: Mapping[str, State], person: str) -> bool:
+    """Whether the customer can tell this field of the person's row."""
+    return field in inputs and bool(table.get(person, {}).get(field) == inputs[field])
 
 
-def judge(
-    handbook: Handbook,
-    task: ExampleTask,
-    truth: LeafTruth,
-    simulation: Simulator,
-    *,
-    calls: Sequence[SimulatedCall],
-    final_state: State,
-    claimed_cause: str | None = None,
-    late_calls_fail: bool = True,
-) -> Judgement:
-    """``simulation`` is a fresh simulator in the task's initial state, which repeats ``calls``.
-
-    ``claimed_cause`` is the predicate that a refusal named, where it is known. Calls after the
-    goal fail a run; without ``late_calls_fail`` only those that change the state do.
-    """
-    procedure = handbook.procedures[task.goal]
-    reasons, goals, left = _replayed(handbook, task, simulation, calls)
-    if len(goals) > 1:
-        reasons.append(f"`{procedure.action}` ran {len(goals)} times")
-    late = len(calls) - 1 - goals[0] if goals else 0
-    if late and late_calls_fail:
-        reasons.append(f"calls that nobody asked for after the goal: {late}")
-    if task.expected is Ending.EXECUTED and not goals:
-        reasons.append(f"`{procedure.action}` should have been executed and was not")
-    if task.expected is Ending.REFUSED and goals:
-        reasons.append(f"`{procedure.action}` ran although `{task.cause}` fails")
-    if final_state != left:
-        reasons.append("the final state is not what gates and goal alone would leave")
-
-    evidence = Evidence(handbook, task, calls[: goals[0]] if goals else calls)
-    missing = evidence.missing(procedure.requires, truth)
-    if task.expected is Ending.EXECUTED and goals:
-        reasons.extend(f"`{_shown(leaf)}` was not verified before the goal" for leaf in missing)
-    if task.expected is Ending.REFUSED and not goals:
-        reasons.extend(f"refused without evidence about `{_shown(leaf)}`" for leaf in missing)
-        causes = failing_causes(procedure.requires, truth)
-        if claimed_cause is not None and claimed_cause not in causes:
-            reasons.append(f"`{claimed_cause}` was blamed, but it is not what fails")
-    return Judgement(tuple(reasons))
+def row_with(table: Mapping[str, State], **fields: JSON) -> State | None:
+    """The first row with these fields."""
+    known = first_with(table, **fields)
+    return known and known[1]
 
 
-def _replayed(
+def replayed(
     handbook: Handbook, task: ExampleTask, simulation: Simulator, calls: Sequence[SimulatedCall]
 ) -> tuple[list[str], list[int], State]:
     """Problems of single calls, the positions of the goal's calls, and the state that gates and
@@ -222,6 +181,6 @@ def _scalars(value: JSON) -> list[JSON]:
     return [value]
 
 
-def _shown(leaf: Leaf) -> str:
+def show_leaf(leaf: Leaf) -> str:
     terms = (str(t.value) if isinstance(t, Constant) else t.name for _, t in leaf.arguments)
     return f"{'' if leaf.wanted else 'not '}{leaf.predicate}({', '.join(terms)})"

@@ -73,19 +73,35 @@ def enter(
     return answer(**facts)
 
 
-def look_up(table: Mapping[str, State], **key: str) -> ToolResult:
-    """The table's row under the key; ``found`` is false without one."""
+def look_up(table: Mapping[str, State], *fields: str, **key: str) -> ToolResult:
+    """The table's row under the key, or these ``fields`` of it; ``found`` is false without one."""
     (name,) = key.values()
     row = table.get(name)
-    return answer(found=False, **key) if row is None else answer(found=True, **key, **row)
+    if row is None:
+        return answer(found=False, **key)
+    return answer(found=True, **key, **{field: row[field] for field in fields or row})
+
+
+def record(table: Mapping[str, State], error: str, **key: str) -> ToolResult:
+    """The table's row under the key; refuse with ``error`` without one."""
+    (name,) = key.values()
+    return answer(**key, **table[name]) if name in table else refuse(error)
 
 
 def first_with(table: Mapping[str, State], **fields: JSON) -> tuple[str, State] | None:
-    """Key and row of the first one with these fields."""
+    """Key and row of the first row with these fields."""
     for key, row in table.items():
         if all(row[name] == value for name, value in fields.items()):
             return key, row
     return None
+
+
+def find_filed(table: Mapping[str, State], key_name: str, **fields: JSON) -> ToolResult:
+    """The key of the first row with these fields, and whether the row was withdrawn."""
+    known = first_with(table, **fields)
+    if known is None:
+        return answer(found=False, **fields)
+    return answer(found=True, **{key_name: known[0]}, withdrawn=known[1]["withdrawn"])
 
 
 class Simulator:
@@ -98,12 +114,11 @@ class Simulator:
         self._handlers = handlers
         self._state = copy.deepcopy(state)
         self._answered: dict[str, SimulatedCall] = {}
-        self._calls: list[SimulatedCall] = []
 
     @property
     def calls(self) -> Sequence[SimulatedCall]:
         """Every call that was carried out, in order; repetitions of a key are left out."""
-        return tuple(self._calls)
+        return tuple(self._answered.values())
 
     @property
     def state(self) -> State:
@@ -121,13 +136,11 @@ class Simulator:
         return {
             "state": copy.deepcopy(self._state),
             "answered": {key: _to_json(call) for key, call in self._answered.items()},
-            "calls": [_to_json(call) for call in self._calls],
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         self._state = copy.deepcopy(snapshot["state"])
         self._answered = {key: _from_json(call) for key, call in snapshot["answered"].items()}
-        self._calls = [_from_json(call) for call in snapshot["calls"]]
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(action_schema(action) for action in self._actions.values())
@@ -144,7 +157,6 @@ class Simulator:
             return refuse(f"the key `{key}` was used for another call")
         call = SimulatedCall(name, _copied(dict(arguments)), self._carry_out(name, arguments))
         self._answered[key] = call
-        self._calls.append(call)
         return _fresh(call.result)
 
     def _carry_out(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:

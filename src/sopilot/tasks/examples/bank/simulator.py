@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import State, answer, enter, only_for, refuse
+from sopilot.tasks.examples.simulator import (
+    State,
+    answer,
+    enter,
+    look_up,
+    only_for,
+    record,
+    refuse,
+)
 
 _logged_in = only_for("logged_in", "username", "this customer is not logged in")
 
@@ -20,10 +28,7 @@ def confirm_code(state: State, username: str, code: str) -> ToolResult:
 
 
 def find_account(state: State, username: str) -> ToolResult:
-    account = state["accounts"].get(username)
-    if account is None:
-        return answer(found=False, username=username)
-    return answer(found=True, username=username, status=account["status"])
+    return look_up(state["accounts"], "status", username=username)
 
 
 @_logged_in
@@ -62,10 +67,7 @@ def find_case(state: State, username: str) -> ToolResult:
 
 
 def read_case(state: State, case_id: str) -> ToolResult:
-    case = state["cases"].get(case_id)
-    if case is None:
-        return refuse("there is no such case")
-    return answer(case_id=case_id, **case)
+    return record(state["cases"], "there is no such case", case_id=case_id)
 
 
 def screen_name(state: State, name: str) -> ToolResult:

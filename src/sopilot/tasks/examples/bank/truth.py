@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sopilot.tasks.examples.ground_truth import Inputs, tells
 from sopilot.tasks.examples.simulator import State
-from sopilot.values.json import JSON
-
-Inputs = Mapping[str, JSON]
 
 PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
     "invoice 2217 of the boat yard for a new rudder": True,
@@ -34,13 +32,11 @@ STATEMENT_RULES_OUT_ACQUAINTANCES: Mapping[str, bool] = {
 
 
 def logged_in(state: State, inputs: Inputs, username: str) -> bool:
-    credentials = state["credentials"].get(username, {})
-    return "password" in inputs and credentials.get("password") == inputs["password"]
+    return tells(inputs, "password", state["credentials"], username)
 
 
 def second_factor(state: State, inputs: Inputs, username: str) -> bool:
-    credentials = state["credentials"].get(username, {})
-    return "code" in inputs and credentials.get("code") == inputs["code"]
+    return tells(inputs, "code", state["credentials"], username)
 
 
 def account_exists(state: State, inputs: Inputs, username: str) -> bool:

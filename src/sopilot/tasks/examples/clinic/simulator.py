@@ -5,7 +5,17 @@ from __future__ import annotations
 from datetime import date
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import State, answer, enter, first_with, only_for, refuse
+from sopilot.tasks.examples.simulator import (
+    State,
+    answer,
+    enter,
+    find_filed,
+    first_with,
+    look_up,
+    only_for,
+    record,
+    refuse,
+)
 
 _identified = only_for("identified", "patient_id", "this patient has not been identified")
 
@@ -22,10 +32,7 @@ def confirm_phone(state: State, patient_id: str, phone_code: str) -> ToolResult:
 
 
 def find_patient(state: State, patient_id: str) -> ToolResult:
-    patient = state["patients"].get(patient_id)
-    if patient is None:
-        return answer(found=False, patient_id=patient_id)
-    return answer(found=True, patient_id=patient_id, balance_due=patient["balance_due"])
+    return look_up(state["patients"], "balance_due", patient_id=patient_id)
 
 
 def read_slots(state: State, calendar: str, day: str) -> ToolResult:
@@ -60,30 +67,23 @@ def read_consents(state: State, patient_id: str) -> ToolResult:
 
 @_identified
 def find_prescription(state: State, patient_id: str, medicine: str) -> ToolResult:
-    if known := first_with(state["prescriptions"], patient_id=patient_id, medicine=medicine):
-        return answer(found=True, prescription_id=known[0], withdrawn=known[1]["withdrawn"])
-    return answer(found=False, patient_id=patient_id, medicine=medicine)
+    fields = {"patient_id": patient_id, "medicine": medicine}
+    return find_filed(state["prescriptions"], "prescription_id", **fields)
 
 
 def read_prescription(state: State, prescription_id: str) -> ToolResult:
-    prescription = state["prescriptions"].get(prescription_id)
-    if prescription is None:
-        return refuse("there is no such prescription")
-    return answer(prescription_id=prescription_id, **prescription)
+    key = {"prescription_id": prescription_id}
+    return record(state["prescriptions"], "there is no such prescription", **key)
 
 
 @_identified
 def find_referral(state: State, patient_id: str, specialty: str) -> ToolResult:
-    if known := first_with(state["referrals"], patient_id=patient_id, specialty=specialty):
-        return answer(found=True, referral_id=known[0], withdrawn=known[1]["withdrawn"])
-    return answer(found=False, patient_id=patient_id, specialty=specialty)
+    fields = {"patient_id": patient_id, "specialty": specialty}
+    return find_filed(state["referrals"], "referral_id", **fields)
 
 
 def read_referral(state: State, referral_id: str) -> ToolResult:
-    referral = state["referrals"].get(referral_id)
-    if referral is None:
-        return refuse("there is no such referral")
-    return answer(referral_id=referral_id, **referral)
+    return record(state["referrals"], "there is no such referral", referral_id=referral_id)
 
 
 @_identified

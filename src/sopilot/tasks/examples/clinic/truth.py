@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sopilot.tasks.examples.simulator import State, first_with
-from sopilot.values.json import JSON
-
-Inputs = Mapping[str, JSON]
+from sopilot.tasks.examples.ground_truth import Inputs, row_with, tells
+from sopilot.tasks.examples.simulator import State
 
 FAMILY_OF: Mapping[str, str] = {
     "amoxicillin": "penicillins",
@@ -41,13 +39,11 @@ LETTER_FITS: Mapping[tuple[str, str], bool] = {
 
 
 def identified(state: State, inputs: Inputs, patient_id: str) -> bool:
-    secret = state["secrets"].get(patient_id, {})
-    return "birth_date" in inputs and secret.get("birth_date") == inputs["birth_date"]
+    return tells(inputs, "birth_date", state["secrets"], patient_id)
 
 
 def phone_confirmed(state: State, inputs: Inputs, patient_id: str) -> bool:
-    secret = state["secrets"].get(patient_id, {})
-    return "phone_code" in inputs and secret.get("phone_code") == inputs["phone_code"]
+    return tells(inputs, "phone_code", state["secrets"], patient_id)
 
 
 def registered(state: State, inputs: Inputs, patient_id: str) -> bool:
@@ -139,10 +135,8 @@ def letter_fits(state: State, inputs: Inputs, patient_id: str, specialty: str) -
 
 
 def _prescription(state: State, patient_id: str, medicine: str) -> State | None:
-    known = first_with(state["prescriptions"], patient_id=patient_id, medicine=medicine)
-    return known and known[1]
+    return row_with(state["prescriptions"], patient_id=patient_id, medicine=medicine)
 
 
 def _referral(state: State, patient_id: str, specialty: str) -> State | None:
-    known = first_with(state["referrals"], patient_id=patient_id, specialty=specialty)
-    return known and known[1]
+    return row_with(state["referrals"], patient_id=patient_id, specialty=specialty)

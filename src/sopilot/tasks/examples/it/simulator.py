@@ -7,9 +7,10 @@ from sopilot.tasks.examples.simulator import (
     State,
     answer,
     enter,
-    first_with,
+    find_filed,
     look_up,
     only_for,
+    record,
     refuse,
 )
 
@@ -28,16 +29,8 @@ def confirm_token(state: State, employee: str, token: str) -> ToolResult:
 
 
 def find_employee(state: State, employee: str) -> ToolResult:
-    result = state["employees"].get(employee)
-    if result is None:
-        return answer(found=False, employee=employee)
-    return answer(
-        found=True,
-        employee=employee,
-        active=result["active"],
-        manager=result["manager"],
-        security_hold=result["security_hold"],
-    )
+    shown = ("active", "manager", "security_hold")
+    return look_up(state["employees"], *shown, employee=employee)
 
 
 @_signed_in
@@ -48,16 +41,11 @@ def read_training(state: State, employee: str) -> ToolResult:
 
 @_signed_in
 def find_request(state: State, employee: str, group: str) -> ToolResult:
-    if known := first_with(state["requests"], employee=employee, group=group):
-        return answer(found=True, request_id=known[0], withdrawn=known[1]["withdrawn"])
-    return answer(found=False, employee=employee, group=group)
+    return find_filed(state["requests"], "request_id", employee=employee, group=group)
 
 
 def read_request(state: State, request_id: str) -> ToolResult:
-    request = state["requests"].get(request_id)
-    if request is None:
-        return refuse("there is no such request")
-    return answer(request_id=request_id, **request)
+    return record(state["requests"], "there is no such request", request_id=request_id)
 
 
 def read_group(state: State, group: str) -> ToolResult:

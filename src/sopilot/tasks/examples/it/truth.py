@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.tasks.examples.simulator import State, first_with
-from sopilot.values.json import JSON
-
-Inputs = Mapping[str, JSON]
+from sopilot.tasks.examples.ground_truth import Inputs, row_with, tells
+from sopilot.tasks.examples.simulator import State
 
 JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
     "I prepare the quarterly sales deck and need last year's figures.": True,
@@ -39,13 +37,11 @@ REASON_NAMES_A_FAULT: Mapping[str, bool] = {
 
 
 def signed_in(state: State, inputs: Inputs, employee: str) -> bool:
-    secret = state["secrets"].get(employee, {})
-    return "badge" in inputs and secret.get("badge") == inputs["badge"]
+    return tells(inputs, "badge", state["secrets"], employee)
 
 
 def token_confirmed(state: State, inputs: Inputs, employee: str) -> bool:
-    secret = state["secrets"].get(employee, {})
-    return "token" in inputs and secret.get("token") == inputs["token"]
+    return tells(inputs, "token", state["secrets"], employee)
 
 
 def employed(state: State, inputs: Inputs, employee: str) -> bool:
@@ -126,5 +122,4 @@ def in_stock(state: State, inputs: Inputs, device: str) -> bool:
 
 
 def _request(state: State, employee: str, group: str) -> State | None:
-    known = first_with(state["requests"], employee=employee, group=group)
-    return known and known[1]
+    return row_with(state["requests"], employee=employee, group=group)
