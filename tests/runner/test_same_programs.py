@@ -9,11 +9,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sopilot.cli.main import sopilot
-from sopilot.compiler.pipeline import compile_handbook, compile_procedure
+from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.program.model import Act
 from sopilot.runner.same_programs import others
-from sopilot.runner.sources import compile_source, open_source
+from sopilot.runner.sources import compile_source
 
 STRICT = """\
 handbook: till
@@ -131,10 +131,3 @@ def test_a_reader_of_the_full_state_is_taken_first_by_its_tool_list_alone() -> N
     assert "read_ledger" in verified_by("full-state")
     assert "read_ledger" not in verified_by("official") >= {"find_account", "read_balance"}
     assert "read_ledger" not in verified_by(None)
-
-
-def test_a_program_of_a_release_that_took_it_first_is_still_its_handbooks() -> None:
-    handbook = open_source("bank").handbook
-    before = compile_procedure(handbook, "transfer", tools="as-written", wide_first=True).program
-    assert before != compile_procedure(handbook, "transfer", tools="as-written").program
-    assert others("bank", {0: {"transfer": before}}) == []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -18,36 +18,54 @@ from typing import Any
 from sopilot.values.json import JSON, plain
 
 
+_MOST_DIGITS = 300
+"""Before the point of a decimal that is a number in JSON."""
+
+
 def as_json(value: Any) -> JSON:
-    """Parse text that holds an object or a list; keep bytes by their digest, other values by
-    their text."""
+    """A tool's result as JSON. Text that holds an object or a list is parsed."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
             return plain(json.loads(value))
         except (ValueError, RecursionError):
             return value
-    return plain(plain_value(value))
+    return plain(_json(value))
 
 
-def plain_value(value: Any) -> JSON:
+def _json(value: Any, *, argument: bool = False) -> JSON:
+    """Bytes by their digest, other objects by their text. An ``argument`` is as the tool reads it:
+    secrets are in clear, and no model's own serialization counts."""
+    if isinstance(value, Enum):
+        return _json(value.value, argument=argument)
     if value is None or isinstance(value, bool | int | float | str):
         return value
+    if isinstance(value, Mapping):
+        return {str(name): _json(item, argument=argument) for name, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_json(item, argument=argument) for item in value]
     if isinstance(value, bytes):
         return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
-    if isinstance(value, Mapping):
-        return {str(name): plain_value(item) for name, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain_value(item) for item in value]
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        return plain_value(dump())
+    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() <= _MOST_DIGITS:
+        number = int(value) if value == int(value) else float(value)
+        # More digits than a float has: what is judged would not be what the tool receives.
+        return number if Decimal(repr(number)) == value else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, date | time):
+        return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):
-        return plain_value(asdict(value))
+        own = {field.name: getattr(value, field.name) for field in fields(value)}
+        return _json(own, argument=argument)
+    if argument and callable(secret := getattr(value, "get_secret_value", None)):
+        return _json(secret(), argument=True)
+    if argument and getattr(value, "__pydantic_root_model__", False):
+        return _json(value.root, argument=True)
+    if argument and hasattr(type(value), "model_fields"):
+        return _json(values_of_model(value), argument=True)
+    if callable(dump := getattr(value, "model_dump", None)):
+        return _json(dump(), argument=argument)
     return str(value)
 
-
-_MOST_DIGITS = 300
-"""Before the point of a decimal that is a number in JSON."""
 
 Validate = Callable[[Mapping[str, JSON]], Mapping[str, Any]]
 """Turns arguments as written into arguments as validated; raises if they don't fit."""
@@ -74,36 +92,10 @@ def received(
     """The validated arguments as JSON. A default counts only for an input that the handbook has
     ``declared``, unless it is ``None``."""
     return {
-        name: _argument(value)
+        name: _json(value, argument=True)
         for name, value in validated.items()
         if name in written or (value is not None and name in declared)
     }
-
-
-def _argument(value: Any) -> JSON:
-    if isinstance(value, Enum):
-        return _argument(value.value)
-    if isinstance(value, Decimal) and value.is_finite() and value.adjusted() <= _MOST_DIGITS:
-        number = int(value) if value == int(value) else float(value)
-        # More digits than a float has: what is judged would not be what the tool receives.
-        return number if Decimal(repr(number)) == value else str(value)
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return {str(name): _argument(item) for name, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [_argument(item) for item in value]
-    if callable(secret := getattr(value, "get_secret_value", None)):
-        return _argument(secret())
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _argument(getattr(value, field.name)) for field in fields(value)}
-    if getattr(value, "__pydantic_root_model__", False):
-        return _argument(value.root)
-    if hasattr(type(value), "model_fields"):
-        return _argument(values_of_model(value))
-    return plain_value(value)
 
 
 def values_of_model(value: Any) -> dict[str, Any]:

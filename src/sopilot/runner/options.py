@@ -292,9 +292,7 @@ def simulator_file(session_id: str, store_spec: str | None) -> Path:
 def forget_simulators(session_ids: Sequence[str], store_spec: str | None) -> None:
     """Delete the simulators' state of erased sessions."""
     for session_id in session_ids:
-        file = simulator_file(session_id, store_spec)
-        file.unlink(missing_ok=True)
-        file.with_suffix(".part").unlink(missing_ok=True)
+        simulator_file(session_id, store_spec).unlink(missing_ok=True)
 
 
 def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:

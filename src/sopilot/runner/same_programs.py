@@ -64,8 +64,6 @@ def _compiled(handbook: str, goal: str, ran: Program) -> Iterator[Program]:
         return
     whole = compile_procedure(source.handbook, goal, tools=tools)
     yield whole.program
-    # As releases compiled it that took the reader of the full state before narrower ones.
-    yield compile_procedure(source.handbook, goal, tools=tools, wide_first=True).program
     part = compile_procedure(source.handbook, goal, offered=_called(ran), tools=tools)
     # For fewer tools, but with nothing that can no longer be verified.
     if set(part.missing_recipes) <= set(whole.missing_recipes):

@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from sopilot.files.text import whole_text
+from sopilot.files.text import whole_text, write_whole
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.values.json import JSON
 
+_CURE = "name a writable folder with --store sqlite:PATH, or with the variable SOPILOT_HOME"
+
 
 class SavedSimulation:
-    """Every change is on disk before the caller hears of it."""
+    """Every change is in the file before the caller hears of it."""
 
     def __init__(self, simulator: Simulator, path: Path) -> None:
         self.simulator = simulator
         self._path = path
+        if not path.exists():
+            self._write()
+            return
         try:
-            if path.exists():
-                simulator.restore(json.loads(whole_text(path)))
-            else:
-                self._write()
+            simulator.restore(json.loads(whole_text(path)))
         except (OSError, ValueError, RecursionError) as problem:
-            raise mistake(
-                "no-simulator-state",
-                f"the example's state can't be saved here: {problem}",
-                Place(str(path)),
-                "name a writable folder with --store sqlite:PATH, or with "
-                "the variable SOPILOT_HOME",
-            ) from problem
+            message = f"the example's state can't be read: {problem}"
+            raise mistake("no-simulator-state", message, Place(str(path)), _CURE) from problem
 
     def schemas(self) -> Sequence[ToolSchema]:
         return self.simulator.schemas()
@@ -48,15 +44,6 @@ class SavedSimulation:
         return None if answered is None else ToolResult(answered["ok"], answered["value"])
 
     def _write(self) -> None:
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        part = self._path.with_suffix(".part")
         # Simulated people have passwords too.
-        with open(part, "w", encoding="utf-8", opener=_private) as file:
-            json.dump(self.simulator.snapshot(), file, ensure_ascii=False)
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(self._path)
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+        text = json.dumps(self.simulator.snapshot(), ensure_ascii=False)
+        write_whole(self._path, text, _CURE, private=True)

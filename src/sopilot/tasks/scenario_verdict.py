@@ -15,7 +15,7 @@ from sopilot.trace.events import Event
 from sopilot.values.json import JSON
 
 
-class ScenarioJudge:
+class ScenarioJudge(VerdictJudge):
     """Judges by the handbook's verdicts, else by the scenario's table. ``problems`` tells the
     scenario's author which predicates couldn't be judged."""
 
@@ -25,8 +25,7 @@ class ScenarioJudge:
         rulings: Mapping[str, Sequence[ScriptedRuling]],
         simulated: frozenset[str],
     ) -> None:
-        self._handbook = handbook
-        self._by_verdict = VerdictJudge(handbook)
+        super().__init__(handbook)
         self._rulings = rulings
         self._simulated = simulated
         self.problems: list[str] = []
@@ -47,19 +46,11 @@ class ScenarioJudge:
         )
         raise CannotJudge(self.problems[-1])
 
-    def is_fact(self, predicate: str) -> bool:
-        return self._by_verdict.is_fact(predicate)
-
-    def computed(
-        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
-    ) -> Mapping[str, JSON]:
-        return self._by_verdict.computed(predicate, arguments, evidence)
-
     def _verdict(
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
     ) -> bool:
         try:
-            return self._by_verdict(predicate, arguments, evidence)
+            return super().__call__(predicate, arguments, evidence)
         except CannotJudge as error:
             self.problems.append(self._why(predicate, evidence, error))
             raise CannotJudge(self.problems[-1]) from error
