@@ -444,10 +444,10 @@ async def test_an_agent_that_only_repeats_an_unproven_call_waits_for_a_person() 
     call = ToolCall("", "transfer", json.dumps(CHECKED))
     look = ToolCall("", "pg_program_step", json.dumps({"operation": "return", "holds": True}))
     for _ in range(MOST_INSISTENCE - 1):
-        assert "is blocked" in await driver.call(call)
+        assert "is blocked" in (await driver.call(call)).text
     await driver.call(look)
     for _ in range(MOST_INSISTENCE - 1):
-        assert "is blocked" in await driver.call(call)
+        assert "is blocked" in (await driver.call(call)).text
     with pytest.raises(Waiting, match="is blocked"):
         await driver.call(call)
     assert [held.action for held in session.held_calls] == ["transfer"]

@@ -52,18 +52,24 @@ class Ended(RunEnded):
 
 class Waiting(UserAbsent):
     """People must decide or find out something before the run can go on. ``text`` is the
-    answer to the model, where a call is what they must decide about."""
+    answer to the model, where a call is what they must decide about; ``unknown``: the call was
+    sent, and its outcome is unknown."""
 
-    def __init__(self, problem: str, text: str = "") -> None:
+    def __init__(self, problem: str, text: str = "", *, unknown: bool = False) -> None:
         super().__init__(problem)
         self.text = text
+        self.unknown = unknown
 
 
 class Answered(NamedTuple):
-    """The answer to a call; ``seq`` is the number of the result that it quotes."""
+    """The answer to a call; ``seq`` is the number of the result that it quotes. ``ok`` is false
+    if the call failed or wasn't made, ``unknown`` true if it was sent and its outcome is
+    unknown."""
 
     text: str
+    ok: bool = True
     seq: int | None = None
+    unknown: bool = False
 
 
 class CallHandler:
@@ -103,16 +109,17 @@ class CallHandler:
         taken: list[str] = []
         call, problem = await self.take_steps(call, taken)
         if problem is not None:
-            return Answered(problem)
+            return Answered(problem, ok=False)
         parsed = self._toolbox.parse(call, self._session.configuration, self.completed)
         self.fitted = not (isinstance(parsed, str) and self._toolbox.is_step(call.name))
         if isinstance(parsed, str):
             kept_by_tools = await self._kept_by_tools(call, parsed)
             text = await self._malformed(call, parsed, logged=kept_by_tools)
-            return Answered(after_steps(taken, text, self._language))
+            return Answered(after_steps(taken, text, self._language), ok=False)
         if isinstance(parsed, tuple):
             self._insisted = []
-            return Answered(await self._steps(call, parsed))
+            text = await self._steps(call, parsed)
+            return Answered(text, ok=self.fitted)
         if call.name == END_SESSION:
             outcome, reason = (str(parsed.get(key, "")) for key in ("outcome", "reason"))
             await self._session.note(END_SESSION, {"outcome": outcome, "reason": reason})
@@ -125,11 +132,12 @@ class CallHandler:
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         # Others than guarded ones leave the model something to do.
         guarded = call.name in self._session.programs.guarded
-        lost = answer.status is CallStatus.UNKNOWN and guarded
+        unknown = answer.status is CallStatus.UNKNOWN
         text = answer.wording(self._language)
-        if lost or undecided or self._insists(answer):
-            raise Waiting(answer.problem, text)
-        return Answered(text, answer.seq)
+        if (unknown and guarded) or undecided or self._insists(answer):
+            raise Waiting(answer.problem, text, unknown=unknown)
+        ok = answer.result is not None and answer.result.ok
+        return Answered(text, ok, answer.seq, unknown)
 
     async def take_steps(self, call: ToolCall, taken: list[str]) -> tuple[ToolCall, str | None]:
         """Take the steps that a tool call carries among its arguments. Return the call without
@@ -275,7 +283,7 @@ class CallHandler:
 
     async def leave_out(self, call: ToolCall) -> Answered:
         """Refuse a call that was meant to follow a step which didn't fit."""
-        return Answered(await self._malformed(call, sentence("step-before")))
+        return Answered(await self._malformed(call, sentence("step-before")), ok=False)
 
     def _stepped(self, operation: ToolOperation, *, accepted: bool) -> str:
         frame = self._session.configuration.frame

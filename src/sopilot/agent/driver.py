@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from sopilot.agent.approvers import Operator
 from sopilot.agent.budgets import Budgets, BudgetSpent, Spending
-from sopilot.agent.calls import CallHandler, Ended, Waiting
+from sopilot.agent.calls import Answered, CallHandler, Ended, Waiting
 from sopilot.agent.dialog import (
     ANSWERS,
     MALFORMED_CALL,
@@ -161,7 +161,7 @@ class Driver:
 
     async def handle(
         self, reply: ModelReply, attempts: Attempts | None = None, *, seconds: float = 0.0
-    ) -> Sequence[str]:
+    ) -> Sequence[Answered]:
         """The model's whole message, done; the answers to its calls, or the user's."""
         content = reply.content if reply.content.strip() else ""
         calls = self._numbered(reply.tool_calls)
@@ -170,7 +170,8 @@ class Driver:
         await self._note_request(reply, calls, attempts or Attempts(1), seconds)
         await self._said(content, calls)
         if not calls:
-            answers = [await (self.user_turn(content) if content else self._empty_reply())]
+            text = await (self.user_turn(content) if content else self._empty_reply())
+            answers = [Answered(text)]
         else:
             answers = []
             noted: list[JSON] = []
@@ -181,7 +182,7 @@ class Driver:
                         self.calls.leave_out(call) if broken else self.calls.handle(call)
                     )
                     self._show_answer(call, answer.text)
-                    answers.append(answer.text)
+                    answers.append(answer)
                     noted.append(answer.text if answer.seq is None else answer.seq)
                     broken = broken or (self.view.in_order and not self.calls.fitted)
                     self._since_refresh += 1
@@ -201,18 +202,18 @@ class Driver:
             self._show(refreshed(self.dialog, self.view.answers))
         return answers
 
-    async def call(self, call: ToolCall, text: str = "") -> str:
+    async def call(self, call: ToolCall, text: str = "") -> Answered:
         """Make one call of a client that keeps the dialog itself; ``text`` came with the call."""
         calls = self._numbered((call,))
         self.calls.move, self.calls.words = lambda: self.shown().move, text
         await self._said(text if text.strip() else "", calls)
         try:
-            text = (await self.calls.handle(calls[0])).text
+            answer = await self.calls.handle(calls[0])
         except Waiting as problem:
             self._show_answer(calls[0], problem.text)
             raise
-        self._show_answer(calls[0], text)
-        return text
+        self._show_answer(calls[0], answer.text)
+        return answer
 
     async def say(self, text: str) -> str:
         await self._said(text, ())

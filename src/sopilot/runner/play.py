@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
 from sopilot.agent.budgets import BudgetSpent
-from sopilot.agent.calls import Ended, Waiting
+from sopilot.agent.calls import Answered, Ended, Waiting
 from sopilot.agent.dialog import BUDGET
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run
@@ -21,7 +20,6 @@ from sopilot.audit.report import Report
 from sopilot.files.sign_in import who_asks
 from sopilot.machine.replay import whole_events
 from sopilot.messages.errors import InternalBug, SopilotError, UserMistake, mistake
-from sopilot.messages.scaffold import LANGUAGES
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.records.store import Store
 from sopilot.runner.sources import lasting, named_task
@@ -59,11 +57,6 @@ def playable_task(reference: str, *, tools: str = "official", language: str = "e
 
 PLAY_ENDED = "play_ended"
 """Name of the note with the ending of a play."""
-
-_DONE = "|".join(re.escape(table["done"].partition("{")[0]) for table in LANGUAGES.values())
-_LOST = tuple(table["outcome_unknown"].partition("{")[0] for table in LANGUAGES.values())
-_GOOD = re.compile(rf"#[0-9]+ \(ok\): |{_DONE}")
-"""How the runtime's answers begin if the move was made; a tool's text follows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,20 +127,23 @@ class Player:
         except Ended as ended:
             return await self._end(ended.ending, ended.reason)
         except Waiting as waiting:
-            return self._turn(waiting.text, ok=False)
+            return self._turn(waiting.text, ok=False, unknown=waiting.unknown)
         except BudgetSpent as spent:
             await self.session.note(BUDGET, {"budget": spent.budget, "limit": spent.limit})
             return await self._end(Ending.BUDGET, str(spent))
-        ok = not reply.tool_calls or all(_GOOD.match(answer) for answer in answers)
-        return self._turn("\n".join(answers), ok=ok)
+        return self._turn(
+            "\n".join(answer.text for answer in answers),
+            ok=all(answer.ok for answer in answers),
+            unknown=any(answer.unknown for answer in answers),
+        )
 
-    async def _moved(self, reply: ModelReply) -> Sequence[str]:
+    async def _moved(self, reply: ModelReply) -> Sequence[Answered]:
         driver = self.driver
         if self.simulation.score is not None:
             driver.turn()
             return await driver.handle(reply)
         if not reply.tool_calls:
-            return [await driver.say(reply.content)]
+            return [Answered(await driver.say(reply.content))]
         return [await driver.call(call, reply.content) for call in reply.tool_calls]
 
     async def leave(self) -> str:
@@ -161,10 +157,9 @@ class Player:
         await self.session.note(PLAY_ENDED, {"ending": str(ending), "reason": reason})
         return self._turn(f"The session is over: {ending}.", ok=True)
 
-    def _turn(self, answer: str, *, ok: bool) -> PlayedTurn:
+    def _turn(self, answer: str, *, ok: bool, unknown: bool = False) -> PlayedTurn:
         ending = self.ending if self.simulation.score is not None else None
         self._shown = self.driver.shown()
-        unknown = any(line.startswith(_LOST) for line in answer.splitlines())
         text = self._shown.frame_text if ending is None else ""
         return PlayedTurn(answer, ok, text, ending, unknown)
 

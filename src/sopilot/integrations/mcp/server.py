@@ -294,9 +294,8 @@ class McpServer:
         call.unknown = turn.unknown
         if self._silent and call.result is not None and not turn.unknown:
             return without_marks(call.result)
-        ok = turn.ok or name == JUDGE_TOOL
         return answered(
-            turn.answer, turn.frame_text, ok=ok, session_id=session.id, upstream=call.result
+            turn.answer, turn.frame_text, ok=turn.ok, session_id=session.id, upstream=call.result
         )
 
     def _span(self, name: str, session_id: str) -> AbstractContextManager[object]:
