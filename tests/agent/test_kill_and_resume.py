@@ -115,7 +115,8 @@ def check(spec: str, folder: Path, task: str) -> None:
     assert done.passed, done.verdict
     assert not [f for f in done.audit.findings if f.severity == "error"], done.audit.findings
     (simulation,) = (folder / "simulators").glob("*.json")
-    made = [call["name"] for call in json.loads(simulation.read_text())["calls"]]
+    answered = json.loads(simulation.read_text())["answered"]
+    made = [call["name"] for call in answered.values()]
     assert made.count(goal) == (1 if ending is Ending.EXECUTED else 0)
 
 

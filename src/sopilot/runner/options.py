@@ -292,7 +292,9 @@ def simulator_file(session_id: str, store_spec: str | None) -> Path:
 def forget_simulators(session_ids: Sequence[str], store_spec: str | None) -> None:
     """Delete the simulators' state of erased sessions."""
     for session_id in session_ids:
-        simulator_file(session_id, store_spec).unlink(missing_ok=True)
+        file = simulator_file(session_id, store_spec)
+        for stored in (file, *file.parent.glob(f".{file.name}.*")):  # drafts of killed processes
+            stored.unlink(missing_ok=True)
 
 
 def _with_results(options: RunOptions, results: Mapping[str, JSON], source: TaskSource) -> Task:
