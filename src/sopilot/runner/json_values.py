@@ -17,7 +17,6 @@ from typing import Any
 
 from sopilot.values.json import JSON, plain
 
-
 _MOST_DIGITS = 300
 """Before the point of a decimal that is a number in JSON."""
 
