@@ -1,8 +1,8 @@
 """The compiled procedures of the airline as functions of a simulation: what each comes to.
 
-Walks a program step by step and judges each rule by its compiled verdict on what the tools
-answer. No machine, no session, no model: so that every case can be asked. What the whole machine
-does with the same program is asked on a sample (``test_airline_policy.py``).
+Walks a program and judges each rule by its compiled verdict on what the tools answer, without a
+session or a model, so that every case can be tried. ``test_airline_policy.py`` puts a sample
+through the whole runtime.
 """
 
 from __future__ import annotations
@@ -13,19 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sopilot.handbook.expressions import VerdictError, compute, judge
+from sopilot.machine.layout import lay_out
 from sopilot.machine.recipes import Absent, wanted_calls
-from sopilot.program.model import (
-    Act,
-    Branch,
-    Check,
-    CompleteStep,
-    FailStep,
-    Function,
-    Literal,
-    Program,
-    ReturnStep,
-)
-from sopilot.program.walk import truth
+from sopilot.program.model import Act, Check, Do, Emit, Function, Program
+from sopilot.program.walk import Activation, Flow, Walk
 
 Perform = Callable[[str, Mapping[str, Any]], tuple[bool, Any]]
 
@@ -41,19 +32,32 @@ class Circumstances:
     variant: Mapping[str, object] = field(default_factory=dict)
 
 
+@dataclass
+class _Oracle:
+    """Answers the checks of one walk, and adds what it computes to the known values."""
+
+    procedure: CompiledProcedure
+    known: dict[str, Any]
+    about: Circumstances
+
+    def judge(self, check: Check, callee: Flow, values: Mapping[str, Any]) -> bool:
+        passed = dict.fromkeys(callee.function.parameters) | dict(values)
+        return self.procedure.holds(callee.function, passed, self.known, self.about)
+
+    def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
+        raise AssertionError(step)
+
+
 class CompiledProcedure:
     def __init__(
         self, program: Program, perform: Perform, now: str, *, keeps: tuple[str, ...] = ()
     ) -> None:
         """``keeps`` are the actions whose answers no variant changes."""
         self._program = program
+        self._functions = lay_out(program).functions
         self._perform = perform
         self._now = now
         self._keeps = keeps
-        self._index = {
-            name: {step.label: at for at, step in enumerate(function.steps)}
-            for name, function in program.functions.items()
-        }
         self._memory: dict[object, object] = {}
         self._reads = {
             name: tuple(dict.fromkeys(one.action for one in function.steps if isinstance(one, Act)))
@@ -62,53 +66,18 @@ class CompiledProcedure:
 
     def outcome(self, given: Mapping[str, Any], about: Circumstances) -> dict[str, Any] | None:
         """The values at the goal action, computed ones too; none where it is refused."""
-        entry = self._program.functions[self._program.entry]
         known = dict(given)
-        return known if self._call(entry, known, known, about) else None
+        walk = Walk(self._functions, _Oracle(self, known, about), known)
+        entry = self._functions[self._program.entry]
+        return known if walk.enter(Activation(entry, known)) else None
 
     def forget(self) -> None:
         """What is remembered of one reservation is of no use for the next."""
         self._memory = {key: one for key, one in self._memory.items() if key[0] in self._keeps}  # type: ignore[index]  # every key is a tuple
 
-    def _call(
-        self, function: Function, local: dict[str, Any], known: dict[str, Any], about: Circumstances
-    ) -> bool:
-        steps, index = function.steps, self._index[function.name]
-        slots: dict[str, bool] = {}
-        at = 0
-        while True:
-            step = steps[at]
-            target: str | None = None
-            if isinstance(step, Check):
-                if step.slot not in slots:
-                    callee = self._program.functions[step.function]
-                    passed = {
-                        name: term.value
-                        if isinstance(term, Literal)
-                        else local.get(term.name, known.get(term.name))
-                        for name, term in step.arguments
-                    }
-                    slots[step.slot] = self._holds(callee, passed, known, about)
-                target = step.met if slots[step.slot] == step.wanted else step.unmet
-            elif isinstance(step, Branch):
-                target = step.then if truth(step.when, slots) else step.otherwise
-            elif isinstance(step, Act):
-                assert step.goal
-                return True
-            elif isinstance(step, ReturnStep):
-                assert step.holds is not None
-                return bool(truth(step.holds, slots))
-            elif isinstance(step, CompleteStep | FailStep):
-                return isinstance(step, CompleteStep)
-            else:
-                raise AssertionError(step)
-            at = at + 1 if target is None else index[target]
-
-    def _holds(
+    def holds(
         self, callee: Function, passed: dict[str, Any], known: dict[str, Any], about: Circumstances
     ) -> bool:
-        if callee.predicate is None and not callee.computes:
-            return self._call(callee, passed, known, about)
         if callee.is_fact:
             return callee.name in about.done
         if callee.name.endswith("_is_confirmed"):
