@@ -1,8 +1,7 @@
-"""Worlds that outlive a process: in a file, or made again from the trace."""
+"""Simulators that outlive a process: in a file, or rebuilt from the trace."""
 
 from __future__ import annotations
 
-import asyncio
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -29,14 +28,14 @@ def simulator() -> Simulator:
     return EXAMPLE.make_tools(TASK)
 
 
-def test_what_was_done_is_there_in_the_next_process(tmp_path: Path) -> None:
+async def test_what_was_done_is_there_in_the_next_process(tmp_path: Path) -> None:
     path = tmp_path / "simulators" / "one.json"
     first = SavedSimulation(simulator(), path)
-    done = asyncio.run(first.call("login", LOGIN, key="k1"))
+    done = await first.call("login", LOGIN, key="k1")
     again = SavedSimulation(simulator(), path)
     assert again.simulator.state == first.simulator.state
-    assert asyncio.run(again.recall("k1")) == done
-    assert asyncio.run(again.recall("k2")) is None
+    assert await again.recall("k1") == done
+    assert await again.recall("k2") is None
     assert stat.S_IMODE(path.stat().st_mode) == 0o600, "simulated people have passwords too"
 
 
@@ -72,37 +71,37 @@ def trace(*called: str) -> list[Event]:
     return events
 
 
-def test_in_another_process_the_recorded_calls_are_made_again_and_only_once() -> None:
+async def test_in_another_process_the_recorded_calls_are_made_again_and_only_once() -> None:
     tools = Counting()
     simulation = ReplayedTools(tools)
     for _ in range(2):
-        asyncio.run(simulation.catch_up("s", trace("read", "write")))
+        await simulation.catch_up("s", trace("read", "write"))
     assert tools.calls == ["read", "write"]
     key = call_key("s", "c1", "write", {})
-    assert asyncio.run(simulation.recall(key)) == ToolResult(True, 2)
-    assert asyncio.run(simulation.call("write", {}, key=key)) == ToolResult(True, 2)
+    assert await simulation.recall(key) == ToolResult(True, 2)
+    assert await simulation.call("write", {}, key=key) == ToolResult(True, 2)
     assert tools.calls == ["read", "write"]
 
 
-def test_what_the_user_said_is_no_work_of_the_tools() -> None:
+async def test_what_the_user_said_is_no_work_of_the_tools() -> None:
     tools = Counting()
-    asyncio.run(ReplayedTools(tools).catch_up("s", trace("ask_user")))
+    await ReplayedTools(tools).catch_up("s", trace("ask_user"))
     assert tools.calls == []
 
 
-def test_what_never_reached_a_tool_is_not_made_later() -> None:
+async def test_what_never_reached_a_tool_is_not_made_later() -> None:
     """The store had failed between the call's record and the call."""
     tools = Counting()
     events = trace("read", "write")
     events[1].payload.update(ok=NOT_MADE.ok, value=NOT_MADE.value)  # type: ignore[attr-defined]
-    asyncio.run(ReplayedTools(tools).catch_up("s", events))
+    await ReplayedTools(tools).catch_up("s", events)
     assert tools.calls == ["write"]
 
 
-def test_a_simulator_that_answers_otherwise_ends_the_run() -> None:
+async def test_a_simulator_that_answers_otherwise_ends_the_run() -> None:
     with pytest.raises(SimulationDiverged, match="`read`"):
-        asyncio.run(ReplayedTools(Counting(ok=False)).catch_up("s", trace("read")))
+        await ReplayedTools(Counting(ok=False)).catch_up("s", trace("read"))
 
 
-def test_where_nothing_can_be_called_a_call_fails() -> None:
-    assert not asyncio.run(NoTools().call("read", {}, key="k")).ok
+async def test_where_nothing_can_be_called_a_call_fails() -> None:
+    assert not (await NoTools().call("read", {}, key="k")).ok

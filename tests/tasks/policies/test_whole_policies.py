@@ -31,7 +31,7 @@ def test_every_scenario_of_a_whole_policy(name: str, count: int) -> None:
     assert suite is not None
     assert wrong == []
     results = asyncio.run(run_scenarios(source.briefing(), suite.scenarios)).results
-    assert [(one.name, result.problems) for one, result in results if not result.passed] == []
+    assert [(one.name, result.verdict) for one, result in results if not result.passed] == []
     assert len(results) == count
 
 
