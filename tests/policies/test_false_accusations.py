@@ -199,6 +199,6 @@ def test_questions_of_the_runtime_reach_no_tool_and_are_not_missed(
     suite = load_scenarios(PAYING, HANDBOOK)
     names = ["find_by_phone", "read_bill", "take_payment"]
     kept = names if made == 3 else [names[0], names[2]]
-    calls = [MadeCall(at, name, {}, ok=True) for at, name in enumerate(kept)]
+    calls = [MadeCall(name, {}, ok=True) for name in kept]
     told = judge_outside(suite.scenarios[0], HANDBOOK, calls).reasons
     assert sorted(one.split("`")[1] for one in told) == missing

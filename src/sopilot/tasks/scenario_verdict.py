@@ -76,8 +76,7 @@ def calls_made(events: Iterable[Event]) -> list[MadeCall]:
             arguments[event.seq] = event.payload["arguments"]
         elif event.kind == "domain_result":
             value = arguments.get(event.payload["call"], {})
-            made = MadeCall(event.seq, event.payload["action"], value, event.payload["ok"])
-            results.append(made)
+            results.append(MadeCall(event.payload["action"], value, event.payload["ok"]))
     return results
 
 

@@ -53,7 +53,6 @@ class ExpectedCall:
 
 @dataclass(frozen=True, slots=True)
 class MadeCall:
-    seq: int
     action: str
     arguments: Mapping[str, JSON]
     ok: bool
@@ -506,7 +505,7 @@ class SimulatedTools:
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         result = copy.deepcopy(self._answer(name, arguments))
-        self.made.append(MadeCall(len(self.made), name, dict(arguments), result.ok))
+        self.made.append(MadeCall(name, dict(arguments), result.ok))
         return result
 
     def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:

@@ -74,7 +74,7 @@ async def test_the_reference_executor_passes_scenario_cases(tiny: list[Task]) ->
 
 
 def made(*actions: str, failed: Sequence[str] = ()) -> list[MadeCall]:
-    return [MadeCall(i, one, {}, one not in failed) for i, one in enumerate(actions)]
+    return [MadeCall(one, {}, one not in failed) for one in actions]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_calls_after_the_goal() -> None:
     assert post_goal_calls(made("a", "lend"), "lend") == 0
     assert post_goal_calls(made("a", "lend", "b", "lend", "c"), "lend") == 3
     assert post_goal_calls(made("a", "b"), "lend") is None
-    twice = [MadeCall(0, "lend", {}, False), *made("lend", "b")]
+    twice = [MadeCall("lend", {}, False), *made("lend", "b")]
     assert post_goal_calls(twice, "lend") == 1
     assert post_goal_calls(made("lend", failed=["lend"]), "lend") is None
 
