@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from enum import Enum
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -237,6 +241,9 @@ def look_up(name: str) -> object:
     return {"invited": True}
 
 
+def open_door(name: str) -> None: ...
+
+
 def mistakes(path: Path, tools: object) -> set[str]:
     with pytest.raises(sopilot.UserMistake) as found:
         sopilot.load(path).run_sync("Open.", tools=tools)
@@ -251,6 +258,36 @@ def test_tools_that_do_not_fit_the_handbook_are_told_at_once(path: Path) -> None
     assert mistakes(path, [look_up, open_dor]) == {"missing-tool", "unknown-tool"}
     assert mistakes(path, {"look_up": look_up, "open_door": open_door}) == {"tool-signature"}
     assert mistakes(path, object()) == {"missing-tool"}
+
+
+@dataclass
+class Guest:
+    since: date
+
+
+class Table(Enum):
+    WINDOW = "window"
+
+
+@pytest.mark.parametrize(
+    ("value", "recorded"),
+    [
+        (Decimal("19.90"), 19.9),
+        (Decimal("0.1000000000000000000001"), "0.1000000000000000000001"),
+        (Guest(date(2026, 1, 31)), {"since": "2026-01-31"}),
+        (datetime(2026, 1, 31, 9, 30, tzinfo=UTC), "2026-01-31T09:30:00Z"),
+        ([Table.WINDOW], ["window"]),
+        ('{"table": 3}', {"table": 3}),
+        (Path("menu"), "menu"),
+    ],
+)
+def test_a_result_is_recorded_as_json(path: Path, value: object, recorded: object) -> None:
+    def look_up(name: str) -> object:
+        return value
+
+    result = sopilot.load(path).run_sync("Open.", tools=[look_up, open_door], inputs=ADA)
+    events = [sealed.event for sealed in result.events]
+    assert next(e.payload["value"] for e in events if e.kind == "domain_result") == recorded
 
 
 def test_what_a_failing_tool_says(path: Path) -> None:
