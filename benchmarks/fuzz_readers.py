@@ -34,7 +34,7 @@ from sopilot.program.printer import print_program
 from sopilot.records.log import read_seals
 from sopilot.records.selection import read_condition
 from sopilot.runner.audit_inputs import ForeignInput, TraceInput
-from sopilot.runner.sources import load_source
+from sopilot.runner.sources import open_source
 from sopilot.tasks.scenarios import read_scenarios
 from sopilot.trace.chain import genesis, seal_all
 from sopilot.trace.files import read_trace, write_trace
@@ -206,7 +206,7 @@ def _starter() -> Handbook:
 
 @cache
 def _bank() -> Handbook:
-    return load_source("bank")
+    return open_source("bank").handbook
 
 
 def _files(*paths: Path) -> Iterator[bytes]:

@@ -27,7 +27,7 @@ from sopilot.runner.hook import (
 )
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.sources import open_source
-from sopilot.stores.memory import MemoryStore
+from sopilot.runner.store_access import store_or_memory
 from sopilot.stores.open import open_store
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
@@ -214,8 +214,7 @@ class Conversations:
     ) -> Conversations:
         """The conversations of a handbook file or a bundled example; in memory by default."""
         briefing = open_source(fspath(handbook)).briefing(language=language)
-        opened = open_store(store) if isinstance(store, str) else store or MemoryStore()
-        shown = view_named(view)
+        opened, shown = store_or_memory(store), view_named(view)
         return cls(opened, briefing, shown, most=most, telemetry=telemetry, **options)
 
     def using(self, conversation: str | None = None) -> AbstractAsyncContextManager[ProcedureHook]:

@@ -20,12 +20,14 @@ from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.hook import Failed
 from sopilot.runner.loop_thread import caller
-from sopilot.runner.sources import load_source
+from sopilot.runner.sources import open_source
+from sopilot.runner.store_access import store_or_memory
 from sopilot.runner.tools import PlainTools, ToolFailed, require_done
 from sopilot.session.session import Session
 from sopilot.trace.events import AWAITS_OUTCOME, AWAITS_RELEASE
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
+from sopilot.views.catalogue import view_named
 from sopilot.views.guard_answers import spelled
 from sopilot.views.refusals import Refusal
 
@@ -85,13 +87,17 @@ class Guard:
         store: Store | str | None = None,
         language: str = "en",
     ) -> None:
-        self._actions = load_source(fspath(handbook)).actions
+        source = open_source(fspath(handbook))
+        self._actions = source.handbook.actions
         self._functions: dict[str, Callable[..., Any]] = {}
         self._reader = PlainTools(self._functions, self._actions)
         self._refusals = refusals
         view = "guard" if verify == "ask" else "guard-auto"
-        self._conversations = Conversations.of(
-            handbook, view=view, store=store, language=language, reader=self._reader
+        self._conversations = Conversations(
+            store_or_memory(store),
+            source.briefing(language=language),
+            view_named(view),
+            reader=self._reader,
         )
         self.name = self._conversations.name
 

@@ -30,11 +30,10 @@ from sopilot.runner.audit_inputs import session_input
 from sopilot.runner.hook import JudgeResult, ProcedureHook, always_ok
 from sopilot.runner.options import check_inputs
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
+from sopilot.runner.store_access import store_or_memory
 from sopilot.runner.tools import GivenTools, as_tools
 from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.session import Session
-from sopilot.stores.memory import MemoryStore
-from sopilot.stores.open import open_store
 from sopilot.tasks.run import Conditions, open_task, play_task, run_task, task_result
 from sopilot.tasks.task import Result, Simulation, Task
 from sopilot.values.json import JSON, Fields
@@ -56,9 +55,7 @@ def load(
     opened = open_source(fspath(source))
     if isinstance(opened, FolderSource):
         raise UserMistake("a workflow folder has tools of its own: use `sopilot run`")
-    if isinstance(store, str):
-        store = open_store(store)
-    return Runner(opened, store or MemoryStore(), language)
+    return Runner(opened, store_or_memory(store), language)
 
 
 def _blocking(

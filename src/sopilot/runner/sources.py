@@ -260,11 +260,6 @@ def open_source(name: str, *, text: str | None = None, out: str | None = None) -
 _example = functools.cache(ExampleSource)
 
 
-def load_source(source: str) -> Handbook:
-    """The handbook of a file or a bundled name."""
-    return open_source(source).handbook
-
-
 def compile_source(source: str, *, tools: str | None = None, goal: str | None = None) -> list[Unit]:
     """Compile every procedure that SOURCE names, SOPBench's too."""
     if not source.startswith("sopbench:"):

@@ -14,7 +14,14 @@ from sopilot.protocols import SystemClock
 from sopilot.records.people import Principal
 from sopilot.records.privacy import is_demanded, may_read, note_reading
 from sopilot.records.store import Store
+from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
+
+
+def store_or_memory(store: Store | str | None) -> Store:
+    """The store, or the store that the text names; a new store in memory for ``None``."""
+    return open_store(store) if isinstance(store, str) else store or MemoryStore()
+
 
 Answer = TypeVar("Answer")
 LAST, ID_LENGTH, SHORTEST_PREFIX, RECENT = "last", 32, 4, 10_000

@@ -25,7 +25,7 @@ from sopilot.integrations.mcp.services import gateway_service, source_service, t
 from sopilot.integrations.mcp.sessions import LINGER_SECONDS, Service, SessionPool
 from sopilot.integrations.metrics import NoMetrics, metered, metrics
 from sopilot.records.store import Settings, Store
-from sopilot.runner.sources import is_task, load_source, open_source
+from sopilot.runner.sources import is_task, open_source
 from sopilot.stores.open import open_store
 from sopilot.views.catalogue import view_named
 
@@ -51,7 +51,7 @@ async def _serve(
     catalogue: Catalogue | None = None
     try:
         if specs:
-            handbook = load_source(options.source)
+            handbook = open_source(options.source).handbook
             catalogue = Catalogue(
                 specs,
                 await Pins(store).load(),
