@@ -19,7 +19,7 @@ from sopilot.cli.run import perform_here
 from sopilot.models.person import PROMPT
 from sopilot.protocols import ToolResult
 from sopilot.records.store import SessionRecord, Store
-from sopilot.runner.options import RunOptions, options_from_json
+from sopilot.runner.options import RunOptions, stored_options
 from sopilot.runner.store_access import StoreAccess
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.replay import SavedSimulation
@@ -93,10 +93,11 @@ def the_session(spec: str) -> SessionRecord | None:
 def finish(spec: str) -> Result:
     record = the_session(spec)
     assert record is not None
-    description = options_from_json(record.metadata["extra"])
-    take_over = {"take_over": True}
     access = StoreAccess(spec)
-    return perform_here(description, access, session_id=record.id, resume=take_over, quiet=True)
+    options = access.read(lambda store: stored_options(store, record.id))
+    assert options is not None
+    take_over = {"take_over": True}
+    return perform_here(options, access, session_id=record.id, resume=take_over, quiet=True)
 
 
 def transitions(done: Result) -> list[tuple[str, str, str]]:

@@ -33,9 +33,9 @@ from sopilot.records.store import Store
 from sopilot.runner.options import (
     RunOptions,
     chosen_budgets,
-    kept_options,
     read_results,
     run_folder,
+    stored_options,
     typed_inputs,
     who_answers,
 )
@@ -176,7 +176,7 @@ def resume(
     """
     if how["as_started"] and how["accept_changed"]:
         raise UserMistake("use either --as-started or --accept-changed")
-    options = store.read(lambda opened: kept_options(opened, session_id))
+    options = store.read(lambda opened: stored_options(opened, session_id))
     if options is None:
         return _resolve_orphan(session_id, store, take_over=how["take_over"])
     store.require_readable("resume", [session_id])

@@ -239,7 +239,7 @@ class RunOptions:
     out: str | None = None
     text: str | None = None
 
-    def to_keep(self, source: TaskSource) -> dict[str, JSON]:
+    def as_record(self, source: TaskSource) -> dict[str, JSON]:
         """The options with absolute paths, to be found from any folder."""
         if source.bundled:
             return asdict(self)
@@ -247,20 +247,13 @@ class RunOptions:
         return asdict(replace(self, source=path, text=source.text))
 
 
-def options_from_json(value: Fields) -> RunOptions:
-    known = {item.name: value[item.name] for item in fields(RunOptions) if item.name in value}
-    if "source" not in known:
-        raise UserMistake(
-            "`run` or `chat` didn't start this session: its server or agent resumes it"
-        )
-    return RunOptions(**{**known, "approvers": tuple(known.get("approvers", ()))})
-
-
-async def kept_options(store: Store, session_id: str) -> RunOptions | None:
+async def stored_options(store: Store, session_id: str) -> RunOptions | None:
     """``None`` for a session of a server or of an agent, which resumes it itself."""
-    record = await store.record(session_id)
-    extra = record.metadata.get("extra", {})
-    return options_from_json(extra) if "source" in extra else None
+    extra = (await store.record(session_id)).metadata.get("extra", {})
+    if "source" not in extra:
+        return None
+    known = {item.name: extra[item.name] for item in fields(RunOptions) if item.name in extra}
+    return RunOptions(**{**known, "approvers": tuple(known.get("approvers", ()))})
 
 
 def chosen_task(options: RunOptions, source: TaskSource) -> Task:

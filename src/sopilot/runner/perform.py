@@ -62,7 +62,7 @@ async def perform(
             )  # fmt: skip
         return await run_task(
             task, simulation, conditions, store=store, session_id=session_id,
-            extra=options.to_keep(source), requester=who,
+            extra=options.as_record(source), requester=who,
         )  # fmt: skip
     except ProgramChanged as changed:
         place = Place(options.source)

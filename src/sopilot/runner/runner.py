@@ -31,7 +31,7 @@ from sopilot.runner.hook import JudgeResult, ProcedureHook, always_ok
 from sopilot.runner.options import check_inputs
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import store_or_memory
-from sopilot.runner.tools import GivenTools, as_tools
+from sopilot.runner.tools import ToolsLike, as_tools
 from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.run import Conditions, open_task, play_task, run_task, task_result
@@ -90,7 +90,7 @@ class Runner:
         self,
         request: str = "",
         *,
-        tools: GivenTools,
+        tools: ToolsLike,
         model: Model | str = "reference",
         inputs: Mapping[str, JSON] | None = None,
         goal: str | None = None,
@@ -199,7 +199,7 @@ class Runner:
         self,
         request: str,
         *,
-        tools: GivenTools,
+        tools: ToolsLike,
         model: Model | str = "reference",
         inputs: Mapping[str, JSON] | None = None,
         goal: str | None = None,
@@ -223,7 +223,7 @@ class Runner:
         self,
         session: Result | str,
         *,
-        tools: GivenTools,
+        tools: ToolsLike,
         model: Model | str = "reference",
         user: User | Reply | None = None,
         operator: Operator | None = None,
@@ -299,7 +299,7 @@ class Runner:
         view: str = "pg",
         operator: Operator | None = None,
         is_ok: JudgeResult = always_ok,
-        reader: GivenTools | None = None,
+        reader: ToolsLike | None = None,
         token: str = "",
     ) -> OpenHook:
         """A session beside an agent of another framework: `with` or `async with`. ``reader``

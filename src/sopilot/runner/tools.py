@@ -27,7 +27,7 @@ from sopilot.runner.json_values import as_json
 from sopilot.values.json import JSON
 
 Function = Callable[..., Any]
-GivenTools = Tools | Mapping[str, Function] | Iterable[Function] | object
+ToolsLike = Tools | Mapping[str, Function] | Iterable[Function] | object
 """Functions by name, a list of functions, or an object with a method for each action; or
 whatever already is a ``Tools``."""
 
@@ -38,12 +38,12 @@ class ToolFailed(Exception):
     """Raised by a tool that did not do what its name says, and is sure of it."""
 
 
-def as_tools(given_tools: GivenTools, actions: Mapping[str, Action]) -> Tools:
+def as_tools(tools: ToolsLike, actions: Mapping[str, Action]) -> Tools:
     """``actions`` are the handbook's: each one that is offered needs its function."""
-    if isinstance(given_tools, Tools):
-        return given_tools
+    if isinstance(tools, Tools):
+        return tools
     offered = {name: action for name, action in actions.items() if action.offered}
-    functions = _functions(given_tools, offered)
+    functions = _functions(tools, offered)
     problems = [_problem(name, functions.get(name), action) for name, action in offered.items()]
     problems += [
         Diagnostic(
@@ -57,16 +57,16 @@ def as_tools(given_tools: GivenTools, actions: Mapping[str, Action]) -> Tools:
     results = [problem for problem in problems if problem is not None]
     if results:
         raise UserMistake(results)
-    return PlainTools(functions, offered, given_tools)
+    return PlainTools(functions, offered, tools)
 
 
-def _functions(given_tools: GivenTools, offered: Mapping[str, Action]) -> dict[str, Function]:
-    if isinstance(given_tools, Mapping):
-        return dict(given_tools)
-    if isinstance(given_tools, Iterable):
-        listed: Iterable[Any] = given_tools
+def _functions(tools: ToolsLike, offered: Mapping[str, Action]) -> dict[str, Function]:
+    if isinstance(tools, Mapping):
+        return dict(tools)
+    if isinstance(tools, Iterable):
+        listed: Iterable[Any] = tools
         return {getattr(item, "__name__", str(item)): item for item in listed}
-    return {name: getattr(given_tools, name) for name in offered if hasattr(given_tools, name)}
+    return {name: getattr(tools, name) for name in offered if hasattr(tools, name)}
 
 
 def _problem(name: str, function: Function | None, action: Action) -> Diagnostic | None:

@@ -13,7 +13,7 @@ from sopilot.cli.output import print_json, say, tell
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.audit_inputs import TraceInput, read_input
-from sopilot.runner.options import kept_options
+from sopilot.runner.options import stored_options
 from sopilot.runner.store_access import StoreAccess
 from sopilot.web.pages import Drawing
 from sopilot_lab.lens.moments import chosen_moments, sweep_moments
@@ -83,7 +83,7 @@ def command(
         recorded = read_input(session, store, handbook=handbook, goal=goal, secrets=True)
         if not isinstance(recorded, TraceInput):
             raise UserMistake("the lens needs a session or its trace: a transcript has no frames")
-        described = None if is_file else store.read(lambda opened: kept_options(opened, session))
+        described = None if is_file else store.read(lambda opened: stored_options(opened, session))
         chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
         looked_at = {"session": recorded.trace.session_id}
     weights = named_weights(model, device=device, dtype=dtype)
