@@ -27,9 +27,9 @@ sys.path.insert(0, str(ROOT / "tests" / "audit"))
 
 from test_labelled_traces import disagreement  # noqa: E402
 from trace_executions import wanted_of  # noqa: E402
-from trace_forgeries import CLASSES, labelled_trace  # noqa: E402
-from trace_programs import random_world  # noqa: E402
-from value_traces import VALUE_CLASSES, value_trace  # noqa: E402
+from trace_violations import CLASSES, labelled_trace  # noqa: E402
+from trace_worlds import random_world  # noqa: E402
+from value_runs import VALUE_CLASSES, value_trace  # noqa: E402
 
 from sopilot.handbook.expressions import judge as cel_judge  # noqa: E402
 

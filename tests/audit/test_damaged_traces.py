@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from trace_forgeries import CLASSES, edited, labelled_trace
-from trace_programs import judge, random_world
+from trace_violations import CLASSES, labelled_trace
+from trace_worlds import judge, random_world
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
@@ -61,7 +61,7 @@ def damaged(rng: random.Random, event: Event) -> Event:
         else:
             payload[key] = rng.choice(VALUES)
     kind = rng.choice(KINDS) if rng.random() < 0.2 else event.kind
-    return edited(event, payload=payload, kind=kind)
+    return event._replace(payload=payload, kind=kind)
 
 
 def test_damaged_traces_give_a_report() -> None:

@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 from trace_executions import SESSION, Labelled, wanted_of
-from trace_forgeries import CLASSES, FORGERIES, labelled_trace
-from trace_programs import World, judge, random_world
-from value_traces import TACTICS, VALUE_CLASSES, value_trace
+from trace_violations import CLASSES, FORGERIES, labelled_trace
+from trace_worlds import World, judge, random_world
+from value_runs import TACTICS, VALUE_CLASSES, value_trace
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import TITLES

@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from trace_programs import GOALS, SHARED, World, judge, leaf_calls
+from trace_worlds import GOALS, SHARED, World, judge, leaf_calls
 
 from sopilot.machine.automation import Automation
 from sopilot.machine.layout import Position
@@ -102,17 +102,16 @@ class Execution:
     afterwards: Callable[[Execution], None] | None = None
     forge: Callable[[Execution], Labelled | None] | None = None
 
+    automatic: ClassVar[tuple[str, ...]] = (
+        "take_branches", "group_returns", "enter_calls", "bind_evidence", "machine_verdicts",
+        "complete", "fail",
+    )  # fmt: skip
+    """What the machine may do by itself."""
+
     def __post_init__(self) -> None:
         self.configuration = self.world.machine.initial()
-        self.automation = Automation(
-            take_branches=self.rng.random() < 0.3,
-            group_returns=self.rng.random() < 0.3,
-            enter_calls=self.rng.random() < 0.3,
-            bind_evidence=self.rng.random() < 0.3,
-            machine_verdicts=self.rng.random() < 0.3,
-            complete=self.rng.random() < 0.3,
-            fail=self.rng.random() < 0.3,
-        )
+        chosen = {name: self.rng.random() < 0.3 for name in self.automatic}
+        self.automation = Automation(**chosen)
 
     # --- moving -----------------------------------------------------------------------
 
@@ -182,8 +181,10 @@ class Execution:
             self.truths[key] = self.rng.random() < 0.85
         return self.truths[key]
 
-    def domain(self, action: str, arguments: dict[str, Any], ok: bool = True) -> None:
-        self.answered(action, arguments, self.observation(arguments) if ok else "error", ok=ok)
+    def tell(self, action: str, arguments: dict[str, Any], *, ok: bool = True) -> int:
+        """A call with the answer that the world has for it; the answer's event."""
+        value = self.answer(action, arguments) if ok else {"error": "timeout"}
+        return self.answered(action, arguments, value, ok=ok)
 
     def answered(
         self, action: str, arguments: dict[str, Any], value: Any, *, ok: bool = True
@@ -202,7 +203,7 @@ class Execution:
         self.inject(label, DomainCall(call_id, action, arguments), *implied)
         self.do(DomainResult(call_id, ok, {}))
 
-    def observation(self, arguments: dict[str, Any]) -> dict[str, bool]:
+    def answer(self, action: str, arguments: Mapping[str, Any]) -> Any:
         subject = arguments.get("v")
         return {name: self.truth(name, subject) for name in self.world.handbook.predicates}
 
@@ -224,7 +225,7 @@ class Execution:
     # --- the run ----------------------------------------------------------------------
 
     def run(self) -> Labelled:
-        self.begin(self.rng.choice(GOALS))
+        self.begin()
         for _ in range(400):
             if self.stopped:
                 break
@@ -250,7 +251,8 @@ class Execution:
                 return forged
         return Labelled(tuple(self.events), self.label, self.seq, self.implied, dict(self.guarded))
 
-    def begin(self, goal: str) -> None:
+    def begin(self) -> None:
+        goal = self.rng.choice(GOALS)
         if self.rng.random() < 0.5:
             self.do(UserSaid(f"please {goal}"))
         values = {"x": self.rng.choice(("ann", "bob")), "y": self.rng.choice((1, "1", 2.5))}
@@ -272,7 +274,7 @@ class Execution:
         elif not self.changed_goal and roll < self.restlessness():
             self.changed_goal = True
             self.do(UserSaid("something else first"))
-            self.begin(self.rng.choice(GOALS))
+            self.begin()
 
     def restlessness(self) -> float:
         """How likely the user is to want something else first."""
@@ -289,12 +291,7 @@ class Execution:
             return
         here, step = now, now.step
         if isinstance(step, Check):
-            missing = {
-                term.name: self.rng.choice((1, 2))
-                for _, term in step.arguments
-                if isinstance(term, Local) and term.name not in here.frame.locals
-            }
-            self.do(Call(step.function if self.rng.random() < 0.5 else None, missing))
+            self.do(Call(step.function if self.rng.random() < 0.5 else None, self.missing(here)))
         elif isinstance(step, Branch):
             self.do(SelectBranch())
         elif isinstance(step, Ask) and self.rng.random() < 0.6:
@@ -312,6 +309,15 @@ class Execution:
         else:  # pragma: no cover - the generator makes no other step
             raise AssertionError(step)
 
+    def missing(self, here: Position) -> dict[str, Any]:
+        """Values that nobody has named before the check that needs them."""
+        assert isinstance(here.step, Check)
+        return {
+            term.name: self.rng.choice((1, 2))
+            for _, term in here.step.arguments
+            if isinstance(term, Local) and term.name not in here.frame.locals
+        }
+
     def verify(self, here: Position) -> None:
         function = here.layout.function
         if function.kind is Kind.GATE:
@@ -322,16 +328,16 @@ class Execution:
                 self.do(UserSaid("I do not have it"))
                 self.do(Return(False))
                 return
-            self.domain(f"open{function.name[1:]}", {"v": subject, "secret": "42"}, ok=opened)
+            self.tell(f"open{function.name[1:]}", {"v": subject, "secret": "42"}, ok=opened)
             if not opened:
                 self.do(Return(False))
             return
         calls = list(self.rng.choice(here.layout.recipes))
         self.rng.shuffle(calls)
         if self.rng.random() < 0.1:
-            self.domain(calls[0].action, {"v": here.frame.locals.get("v", 1)}, ok=False)
+            self.tell(calls[0].action, {"v": here.frame.locals.get("v", 1)}, ok=False)
         for act in calls:
-            self.domain(act.action, {"v": here.frame.locals.get("v", 1)})
+            self.tell(act.action, {"v": here.frame.locals.get("v", 1)})
 
     def give_back(self, here: Position, *, lie: bool = False) -> None:
         function = here.layout.function
@@ -385,7 +391,7 @@ class Execution:
         if not self.read_again:
             self.read_again = True
             for action, asked in leaf_calls(here, arguments):
-                self.domain(action, asked)
+                self.tell(action, asked)
             self.do(Decision("expire", call_id, reason="verified again"))
             return
         if self.rng.random() < 0.5 and not self.configuration.suspended:

@@ -1,12 +1,14 @@
-"""Violations that an execution makes where the run gives a chance."""
+"""Violations that an execution makes where it has a chance, and traces that no machine makes."""
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from trace_executions import Execution
-from trace_programs import EXTRA
+from trace_executions import SESSION, Execution, Labelled, Violation
+from trace_worlds import EXTRA, World
 
 from sopilot.machine.layout import Position
 from sopilot.program.model import (
@@ -19,11 +21,13 @@ from sopilot.program.model import (
     Kind,
     ReturnStep,
 )
+from sopilot.trace.chain import SealedEvent, genesis, seal_all
 from sopilot.trace.events import (
     Complete,
     Decision,
     DomainCall,
     DomainResult,
+    Event,
     Fail,
     Note,
     Return,
@@ -55,6 +59,12 @@ def _in_rule(here: Position, *, fresh: bool = True) -> bool:
     )
 
 
+def _in_verified_rule(here: Position) -> bool:
+    """At the beginning of a rule about a known value, that calls verify."""
+    rule = here.layout.function.kind is not Kind.GATE
+    return rule and _in_rule(here) and "v" in here.frame.locals
+
+
 def without_evidence(run: Execution, here: Position) -> bool:
     if not _in_rule(here) or _user_spoke(run, here):
         return False
@@ -76,12 +86,12 @@ def _user_spoke(run: Execution, here: Position) -> bool:
 
 
 def incomplete(run: Execution, here: Position) -> bool:
-    if not _in_rule(here) or here.layout.function.kind is Kind.GATE:
+    if not _in_verified_rule(here):
         return False
     if len(here.layout.recipes) != 1 or len(here.layout.recipes[0]) != 2:
         return False
     first = here.layout.recipes[0][0]
-    run.domain(first.action, {"v": here.frame.locals.get("v", 1)})
+    run.tell(first.action, {"v": here.frame.locals["v"]})
     now = run.position()
     assert now is not None
     run.inject("incomplete-evidence", Return(run.verdict(now)))
@@ -90,10 +100,9 @@ def incomplete(run: Execution, here: Position) -> bool:
 
 def unproven(run: Execution, here: Position) -> bool:
     """*True* on a call that failed, or on an answer that the verdict cannot read."""
-    function = here.layout.function
-    if not _in_rule(here) or function.kind is Kind.GATE or "v" not in here.frame.locals:
+    if not _in_verified_rule(here):
         return False
-    calls = here.layout.recipes[0]
+    function, calls = here.layout.function, here.layout.recipes[0]
     arguments = {"v": here.frame.locals["v"]}
     broken = run.rng.randrange(len(calls))
     garbled = function.verdict is not None and run.rng.random() < 0.6
@@ -103,7 +112,7 @@ def unproven(run: Execution, here: Position) -> bool:
             run.answered(act.action, arguments, answer)
         else:
             ok = number != broken
-            told = run.observation(arguments) if ok else "timeout"
+            told = run.answer(act.action, arguments) if ok else "timeout"
             run.answered(act.action, arguments, told, ok=ok)
     implied = () if garbled or len(calls) == 1 else ("evidence-contradicts-verdict",)
     run.inject("unproven-verdict", Return(True), *implied)
@@ -151,14 +160,13 @@ def _earlier(run: Execution, here: Position) -> list[Any]:
 
 
 def stale(run: Execution, here: Position) -> bool:
-    if not _in_rule(here) or here.layout.function.kind is Kind.GATE:
+    if not _in_verified_rule(here):
         return False
     fits = [
         r
         for r in _earlier(run, here)
         if r.seq <= run.configuration.goal_seq
         and any(len(recipe) == 1 and recipe[0].action == r.action for recipe in here.layout.recipes)
-        and "v" in here.frame.locals
         and r.arguments.get("v") == here.frame.locals["v"]
     ]
     if not fits:
@@ -174,12 +182,10 @@ def wrong_call(run: Execution, here: Position) -> bool:
 
 
 def wrong_arguments(run: Execution, here: Position) -> bool:
-    if not _in_rule(here) or here.layout.function.kind is Kind.GATE:
-        return False
-    if "v" not in here.frame.locals:
+    if not _in_verified_rule(here):
         return False
     act = here.layout.recipe_acts[0]
-    run.domain(act.action, {"v": "somebody else"})
+    run.tell(act.action, {"v": "somebody else"})
     cited = f"#{run.configuration.next_seq - 1}"
     run.inject(
         "evidence-wrong-arguments",
@@ -373,3 +379,145 @@ def amended(run: Execution, here: Position) -> bool:
     )
     run.do(DomainResult(call_id, True, {}))
     return True
+
+
+# --- after the run, and traces that no machine makes ------------------------------------
+
+
+def _idle_call(run: Execution) -> None:
+    """After the end: a call while nothing runs, or after the goal."""
+    ended = [p for p in run.configuration.processes.values() if not p.frames]
+    if not ended:
+        return
+    last = max(ended, key=lambda p: max(e.seq for e in run.events if e.process == p.id))
+    reached = any(r.ok and r.action == last.goal for r in last.results)
+    if reached != (run.wanted == "calls-after-goal"):
+        return
+    assert run.wanted is not None
+    run.inject_call(run.wanted, EXTRA, {"v": 1})
+
+
+def _with(run: Execution, forged: Event, label: str) -> Labelled:
+    """The trace with this event in the place of the one that has its number."""
+    events = [*run.events[: forged.seq], forged, *run.events[forged.seq + 1 :]]
+    return Labelled(tuple(events), label, forged.seq)
+
+
+def _forged_completion(run: Execution) -> Labelled | None:
+    ends = [e for e in run.events if e.kind == "fail"]
+    if not ends:
+        return None
+    event = run.rng.choice(ends)
+    payload = {key: value for key, value in event.payload.items() if key != "reason"}
+    forged = event._replace(kind="complete", payload={**payload, "summary": "done"})
+    return _with(run, forged, "completion-without-goal")
+
+
+_DERIVED = {
+    "call": ("resolved", "slot"),
+    "return": ("opened", "slot", "bound", "function"),
+    "domain_call": ("opened",),
+    "domain_result": ("moved", "opened", "call", "action"),
+    "start": ("suspended", "opened", "reactivated"),
+    "complete": ("label", "unwound"),
+    "fail": ("label", "accepting"),
+    "reuse": ("holds", "label", "evidence", "producer"),
+    "select_branch": ("label",),
+    "user_said": ("moved",),
+}
+
+
+def _forged_payload(run: Execution) -> Labelled | None:
+    """One field that the machine derived says something else."""
+    chances = [e for e in run.events if e.kind in _DERIVED]
+    if not chances:
+        return None
+    event = run.rng.choice(chances)
+    if run.rng.random() < 0.2:
+        forged = event._replace(frame=f"{event.frame}_2")
+    else:
+        name = run.rng.choice([key for key in _DERIVED[event.kind] if key in event.payload])
+        forged = event._replace(payload={**event.payload, name: _other(event.payload[name])})
+    return _with(run, forged, "inconsistent-trace")
+
+
+def _other(value: Any) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, dict):
+        return {**value, "evidence": [*value.get("evidence", []), 0]}
+    if isinstance(value, list):
+        return [*value, "elsewhere"]
+    return f"{value}_2"
+
+
+def _tampered(run: Execution) -> Labelled | None:
+    sealed = seal_all(run.events, genesis(SESSION))
+    if len(sealed) < 4:
+        return None
+    index = run.rng.randrange(1, len(sealed) - 1)
+    roll = run.rng.random()
+    if roll < 0.4:
+        event = sealed[index].event
+        forged = event._replace(payload={**event.payload, "ground": "trust me"})
+        one = sealed[index]
+        sealed[index] = SealedEvent(forged, one.previous, one.hash, one.format)
+    elif roll < 0.7:
+        del sealed[index]
+    elif roll < 0.9:
+        sealed[index], sealed[index + 1] = sealed[index + 1], sealed[index]
+    else:
+        sealed[index:] = seal_all([one.event for one in sealed[index:]], genesis("another"))
+    seq = sealed[index].event.seq
+    return Labelled(tuple(sealed), "tampering", seq, frozenset({"*"}))
+
+
+VIOLATIONS: dict[str, Violation] = {
+    "return-without-evidence": without_evidence,
+    "incomplete-evidence": incomplete,
+    "unproven-verdict": unproven,
+    "evidence-contradicts-verdict": contradiction,
+    "evidence-unresolved": unresolved,
+    "evidence-outside-interval": outside,
+    "evidence-stale": stale,
+    "evidence-wrong-call": wrong_call,
+    "evidence-wrong-arguments": wrong_arguments,
+    "unlicensed-call": unlicensed,
+    "premature-goal": premature,
+    "skipped-check": skipped,
+    "calls-after-goal": after_goal,
+    "refusal-without-cause": causeless,
+    "claimed-completion": claimed,
+    "goal-without-completion": uncompleted,
+    "wrong-branch": wrong_branch,
+    "unknown-outcome": unknown,
+    "guard-violated": guard,
+    "approval-missing": approval,
+    "approval-exceeded": amended,
+}
+AFTERWARDS: dict[str, Callable[[Execution], None]] = {
+    "calls-after-goal": _idle_call,
+    "unlicensed-call": _idle_call,
+}
+FORGERIES: dict[str, Callable[[Execution], Labelled | None]] = {
+    "completion-without-goal": _forged_completion,
+    "inconsistent-trace": _forged_payload,
+    "tampering": _tampered,
+}
+CLASSES = (*VIOLATIONS, *FORGERIES)
+
+
+def labelled_trace(world: World, seed: int, wanted: str | None) -> Labelled:
+    """One execution; without a chance for ``wanted`` the label stays ``None``: a clean one."""
+    rng = random.Random(seed)
+    return Execution(
+        world,
+        rng,
+        wanted,
+        patience=rng.choice((0, 0, 1, 2, 4, 8)),
+        violate=VIOLATIONS.get(wanted or ""),
+        afterwards=AFTERWARDS.get(wanted or ""),
+        forge=FORGERIES.get(wanted or ""),
+    ).run()
