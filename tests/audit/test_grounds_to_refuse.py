@@ -56,7 +56,7 @@ def grounds_of(
 ) -> Grounds:
     tree = All(tuple(Leaf(name, USER) for name in names.split()))
     proof = Reading(BOOK, cel, calls=list(calls))
-    return Grounds(proof, Transcript(calls, 9, **known), tree, offered, guessing)
+    return Grounds(proof, Transcript(calls, **known), tree, offered, guessing)
 
 
 YES, NO = {"ok": True}, {"ok": False}
@@ -126,7 +126,7 @@ def test_causes_with_all_that_is_told_of_them() -> None:
 def test_a_goal_that_was_not_carried_out(
     calls: list[SessionCall], offered: Any, code: list[str], obstacle: str | None
 ) -> None:
-    transcript = Transcript(tuple(calls), 9)
+    transcript = Transcript(tuple(calls))
     review = Review(Reading(BOOK, cel), transcript, ["pay"], offered=offered)
     review.judge_calls()
     if not review.attempted("pay"):

@@ -89,7 +89,7 @@ def test_a_yes_that_the_user_said_to_an_agent_of_others(
         said.append(UserWords(2, answer, "A payment for ann. Is that right?"))
     call = SessionCall(3, "pay", {"user": "ann"}, answered=3, ok=True, value={}, message=3)
     for book in (load_handbook(ALONE), BOOK):
-        spoken = Transcript((call,), 5, user_messages=tuple(said))
+        spoken = Transcript((call,), user_messages=tuple(said))
         found = audit_transcript(book, spoken, goal="pay", judge=cel).findings
         assert [one.code for one in found] == codes
 
@@ -105,8 +105,12 @@ def test_the_requirement_of_an_action_that_no_procedure_asks_for_is_read() -> No
             SessionCall(0, "look", {"user": "ann"}, answered=0, ok=True, value={"rich": rich}),
             SessionCall(1, "close", {"user": "ann"}, answered=1, ok=True, value={}),
         ]
-        report = audit_transcript(book, Transcript(tuple(calls), 2), goal=None, judge=cel)
+        report = audit_transcript(book, Transcript(tuple(calls)), goal=None, judge=cel)
         assert [finding.code for finding in report.findings] == codes
+
+
+def event(seq: int, kind: str, **payload: Any) -> Event:
+    return Event(seq, 0.0, "user", kind, None, "", payload)
 
 
 @pytest.mark.parametrize(
@@ -116,15 +120,25 @@ def test_the_requirement_of_an_action_that_no_procedure_asks_for_is_read() -> No
 def test_who_changed_over_to_something_else_was_refused_nothing(
     later: str, codes: list[str]
 ) -> None:
-    def event(seq: int, kind: str, **payload: Any) -> Event:
-        return Event(seq, 0.0, "user", kind, None, "", payload)
-
-    given = {"user": "ann"}
     events = [
         event(0, "user_said", text="Pay ann."),
         event(1, "user_said", text=later),
-        event(2, "domain_call", call_id="c", action="close_account", arguments=given),
+        event(2, "domain_call", call_id="c", action="close_account", arguments={"user": "ann"}),
         event(3, "domain_result", call_id="c", ok=True, value={}),
     ]
     found = audit_untracked(BOOK, events, goal="pay", chain=[], judge=cel).findings
+    assert [one.code for one in found] == codes
+
+
+@pytest.mark.parametrize(
+    ("unknown", "codes"), [(True, ["executed-against-condition"]), (False, [])]
+)
+def test_a_call_of_unknown_outcome_may_have_been_carried_out(
+    unknown: bool, codes: list[str]
+) -> None:
+    events = [
+        event(0, "domain_call", call_id="c", action="close_account", arguments={"user": ""}),
+        event(1, "domain_result", call_id="c", ok=False, unknown=unknown, value="timeout"),
+    ]
+    found = audit_untracked(BOOK, events, goal="close_account", chain=[], judge=cel).findings
     assert [one.code for one in found] == codes

@@ -21,13 +21,14 @@ from sopilot.audit.state import (
     filled_sentence,
 )
 from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.approvals import count_approvals
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Guarded, Kind
 from sopilot.trace.events import AWAITS_APPROVAL, Event
 from sopilot.trace.redaction import has_withheld, is_reference, words_of
-from sopilot.values.json import JSON, Judge, is_same_act, same, same_name, spell
+from sopilot.values.json import JSON, Judge, is_same_act, same, spell
 
 
 def judge_guard(
@@ -158,23 +159,8 @@ def _standing(
 
 
 def _approvals(standing: Sequence[Event], guarded: Guarded) -> int:
-    """Distinct people; in distinct roles as long as there are roles enough."""
-    people: dict[str, set[str]] = {}
-    for item in standing:
-        people.setdefault(same_name(str(item.payload["by"])), set()).add(str(item.payload["role"]))
-    if guarded.needed > len(guarded.roles):
-        return len(people)
-    seats: dict[str, str] = {}
-
-    def seat(person: str, tried: set[str]) -> bool:
-        for role in sorted(people[person] - tried):
-            tried.add(role)
-            if role not in seats or seat(seats[role], tried):
-                seats[role] = person
-                return True
-        return False
-
-    return sum(seat(person, set()) for person in sorted(people))
+    given = ((str(item.payload["by"]), str(item.payload["role"])) for item in standing)
+    return count_approvals(given, guarded.roles, guarded.needed)
 
 
 def _the_same(amended: JSON, called: JSON) -> bool:

@@ -1,13 +1,11 @@
 """Other people's transcripts: message lists become calls with results, in order.
 
-Result values are often text. They are read as JSON or as Python literals, within
-a size limit, and never evaluated.
+Three shapes are read: OpenAI chat messages (``tool_calls``, and ``function_call`` before them),
+items of its Responses interface, and Anthropic's content blocks. A message that looks like a call
+or a result in another shape is refused: an audit that reads past it would judge another run.
 
-The shapes in which transcripts write calls and results, one message at a time.
-
-OpenAI chat messages (``tool_calls``, and ``function_call`` before them), items of its
-Responses interface, and Anthropic's content blocks. A message that looks like a call or a
-result in another shape is refused: an audit that reads past it would judge another run.
+Result values are often text. They are read as JSON or as Python literals, within a size limit, and
+never evaluated.
 """
 
 from __future__ import annotations
@@ -213,7 +211,6 @@ class Transcript:
     of all of it, where known."""
 
     calls: tuple[SessionCall, ...]
-    messages: int
     replies: int = 0
     dialog: str = ""
     values: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
@@ -228,7 +225,7 @@ def read_messages(
     ignored: frozenset[str] = frozenset(),
     effects: frozenset[str] = frozenset(),
 ) -> Transcript:
-    """Calls and results of the shapes that ``message_shapes`` knows.
+    """The calls with their results, and the user's words.
 
     A result without an id answers the oldest open call. One whose id no open call has is
     refused: it would be taken for the answer to another call. ``ignored`` are lower-case
@@ -282,7 +279,7 @@ def read_messages(
         elif isinstance(spoken, str):
             user_messages.append(UserWords(number, spoken, "\n".join(texts)))
             texts.clear()
-    return Transcript(tuple(calls), len(messages), user_messages=tuple(user_messages))
+    return Transcript(tuple(calls), user_messages=tuple(user_messages))
 
 
 def _answered(wanted: str | None, waiting: list[tuple[str, int | None]], number: int) -> int | None:

@@ -602,11 +602,11 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
         elif name in calls:
             call = calls[name]
             call.answered, call.ok, call.value = call.seq, payload["ok"], payload.get("value")
+            call.unknown = payload.get("unknown") is True
     turns = _turns(events, "user_said")
     spoken = [*_turns(events, "assistant_said"), *turns[1:]]
     return Transcript(
         tuple(calls.values()),
-        len(events),
         max(0, len(turns) - 1),
         # Words that are withheld may have been any: then nothing is known of any.
         "" if None in spoken else "\n".join(filter(None, spoken)),

@@ -5,7 +5,7 @@ Folded event by event, live and on resume alike.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -97,7 +97,9 @@ class HeldCall:
 
     @property
     def approvals(self) -> int:
-        return count_approvals(self.rulings, self.roles, self.needed)
+        approving = [item for item in self.rulings if item.decision in ("approve", "amend")]
+        given = ((item.by, item.role) for item in approving)
+        return count_approvals(given, self.roles, self.needed)
 
     @property
     def rejection(self) -> Ruling | None:
@@ -152,16 +154,16 @@ def rule(held: HeldCall, ruling: Ruling, *, at: float, arguments: Mapping[str, J
     return replace(held, state=HeldState.APPROVED if enough else HeldState.WAITING)
 
 
-def count_approvals(rulings: Sequence[Ruling], roles: Sequence[str], needed: int) -> int:
+def count_approvals(given: Iterable[tuple[str, str]], roles: Sequence[str], needed: int) -> int:
     """Approvals that stand together: distinct persons, in distinct roles where roles suffice.
 
-    A person may have approved in several roles and a role may have several
-    approvers, so the most that fit together is a matching.
+    ``given`` are persons with the roles in which they approved. A person may have approved in
+    several roles and a role may have several approvers, so the most that fit together is a
+    matching.
     """
-    approving = [ruling for ruling in rulings if ruling.decision in ("approve", "amend")]
     people: dict[str, set[str]] = {}
-    for item in approving:
-        people.setdefault(same_name(item.by), set()).add(item.role)
+    for name, approved_as in given:
+        people.setdefault(same_name(name), set()).add(approved_as)
     if needed > len(roles):
         return len(people)
     taken: dict[str, str] = {}

@@ -234,7 +234,6 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "answer": ("answer", "返回"),
     "undecided": ("undecided", "无法确定"),
     "withheld": ("(withheld)", "（未显示）"),
-    "no_object": ("(not an object)", "（不是对象）"),
     "only_result_unjudged": (
         "{n} not judged; nothing found in the rest",
         "{n} 项未判断；其余没有问题",
