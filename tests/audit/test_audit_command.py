@@ -10,9 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from audit_desk import PROGRAMS, Desk
+from audit_desk import PROGRAMS, Desk, dialog
 from click.testing import CliRunner
-from test_foreign_transcripts import BALANCE, HANDBOOK, LOGIN, PAY, dialog
+from test_foreign_transcripts import BALANCE, HANDBOOK, LOGIN, PAY
 
 from sopilot.cli.main import main, sopilot
 from sopilot.machine.program_set import ProgramSet

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import pytest
 from audit_desk import BOOK as APPROVED
 from audit_desk import HANDBOOK as WITH_APPROVAL
+from audit_desk import call, codes, dialog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,24 +30,6 @@ HANDBOOK = re.sub(r"\n    approval: .*", "", WITH_APPROVAL)
 BOOK = load_handbook(HANDBOOK)
 
 
-def call(name: str, arguments: Any, number: int) -> dict[str, Any]:
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [{"id": f"c{number}", "function": {"name": name, "arguments": text}}],
-    }
-
-
-def dialog(*steps: tuple[str, Any, Any]) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = [{"role": "user", "content": "pay my bill"}]
-    for number, (name, arguments, answer) in enumerate(steps):
-        messages.append(call(name, arguments, number))
-        content = answer if isinstance(answer, str) else json.dumps(answer)
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": content})
-    return messages
-
-
 LOGIN = ("login", {"user": "ann", "password": "x"}, True)
 BALANCE = ("read_balance", {"user": "ann"}, {"balance": 10})
 IN_ORDER = "{in_order: [logged_in(user), funds(user, amount)]}"
@@ -59,10 +41,6 @@ PAY = ("pay", {"user": "ann", "amount": 5}, {"done": True})
 def audited(*steps: tuple[str, Any, Any]) -> Report:
     transcript = read_messages(dialog(*steps), outcome=success_first_outcome)
     return audit_transcript(BOOK, transcript, goal="pay", judge=judge)
-
-
-def codes(report: Report) -> list[str]:
-    return [finding.code for finding in report.findings]
 
 
 def test_everything_checked_is_clean() -> None:

@@ -6,7 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from test_foreign_transcripts import BOOK, codes
+from audit_desk import codes
+from test_foreign_transcripts import BOOK
 
 from sopilot.audit.transcript_files import read_messages
 from sopilot.audit.transcripts import audit_transcript

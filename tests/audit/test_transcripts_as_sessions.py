@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from audit_desk import Step, dialog
 
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
@@ -18,8 +18,6 @@ from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 
 TEXT = (Path(__file__).parent / "till.yaml").read_text("utf-8")
-Step = tuple[str, dict[str, Any], Any] | str
-"""A call with its answer, or words: the agent's behind `> `, the user's otherwise."""
 LOGIN: Step = ("login", {"user": "ann", "password": "x"}, {"ok": True})
 LOGOUT: Step = ("logout", {"user": "ann"}, {"ok": True})
 BALANCE: Step = ("read_balance", {"user": "ann"}, {"balance": 5000, "until": "2030-01-01"})
@@ -33,21 +31,8 @@ def audited(
     *steps: Step, also: str = "", now: str = "", told: dict[str, Any] | None = None
 ) -> Report:
     """``also`` is one more requirement."""
-    messages: list[dict[str, Any]] = []
-    for number, step in enumerate(("please", *steps)):
-        if isinstance(step, str):
-            agent = step.startswith("> ")
-            role = "assistant" if agent else "user"
-            messages.append({"role": role, "content": step.removeprefix("> ")})
-            continue
-        name, arguments, answer = step
-        call = {"name": name, "arguments": json.dumps(arguments)}
-        calls = [{"id": f"c{number}", "type": "function", "function": call}]
-        messages.append({"role": "assistant", "tool_calls": calls})
-        content = json.dumps(answer)
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": content})
     book = load_handbook(TEXT.replace("amount)]", f"amount), {also}]") if also else TEXT)
-    read = read_messages(messages, effects=frozenset({"pay"}))
+    read = read_messages(dialog(*steps), effects=frozenset({"pay"}))
     read = replace(read, now=now, values=told or {})
     return audit_transcript(book, read, goal="pay", judge=judge)
 

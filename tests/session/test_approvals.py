@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from counter_desk import ERRANDS, CountingTools, HandClock, go_on
 from sopilot.agent.resume import recover
 from sopilot.audit.audit import audit_trace
-from sopilot.machine.approvals import HeldCall, HeldState, Ruling, count_approvals
+from sopilot.machine.approvals import HeldCall, HeldState, count_approvals
 from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings
@@ -126,33 +126,27 @@ async def test_an_amendment_has_the_arguments_that_the_action_takes() -> None:
 
 
 ROLES = ("r0", "r1", "r2")
-RULINGS = st.lists(
-    st.tuples(st.sampled_from("abcd"), st.sampled_from(ROLES)).map(
-        lambda pair: Ruling("approve", pair[0], pair[1], "", 0)
-    ),
-    max_size=7,
-)
+APPROVED = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from(ROLES)), max_size=7)
 
 
-@given(RULINGS, st.integers(1, 3))
+@given(APPROVED, st.integers(1, 3))
 @settings(deadline=None)
 def test_the_count_is_the_largest_set_of_distinct_people_and_roles(
-    rulings: list[Ruling], needed: int
+    approved: list[tuple[str, str]], needed: int
 ) -> None:
     best = 0
-    for size in range(len(rulings), 0, -1):
-        for chosen in itertools.combinations(rulings, size):
-            people = {one.by for one in chosen}
-            roles = {one.role for one in chosen}
+    for size in range(len(approved), 0, -1):
+        for chosen in itertools.combinations(approved, size):
+            people, roles = map(set, zip(*chosen, strict=True))
             if len(people) == len(roles) == size:
                 best = max(best, size)
-    assert count_approvals(rulings, ROLES, needed) == best
+    assert count_approvals(approved, ROLES, needed) == best
 
 
 @pytest.mark.parametrize(("roles", "needed", "counted"), [("ab", 2, 1), ("a", 1, 1), ("a", 2, 2)])
 def test_where_roles_are_too_few_people_are_counted(roles: str, needed: int, counted: int) -> None:
-    rulings = [Ruling("approve", by, "a", "", 0) for by in ("ann", "bo", "ANN")]
-    assert count_approvals(rulings, tuple(roles), needed) == counted
+    given = [(by, "a") for by in ("ann", "bo", "ANN")]
+    assert count_approvals(given, tuple(roles), needed) == counted
 
 
 # --- for which arguments --------------------------------------------------------------

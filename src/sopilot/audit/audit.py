@@ -40,8 +40,8 @@ def audit_trace(
     the events were restored from it; ``session_id`` and a ``head`` kept elsewhere
     make that check complete. ``judge`` evaluates
     machine verdicts. ``changes`` are the programs that hold from an event on, for
-    a session that went over to others. With ``ended`` false, what may still come
-    is not missed.
+    a session that went over to others. With ``ended`` false, nothing that may
+    still come is reported as missing.
     """
     entries = list(events)
     broken, unbroken = judge_chain(entries if chain is None else chain, session_id, head)
@@ -63,7 +63,7 @@ def read_events(
     judge: Judge | None = None,
     changes: Mapping[int, Mapping[str, Program]] | None = None,
 ) -> AuditState:
-    """The run that the events describe, with what was found on the way."""
+    """Replay the events, and collect the findings about each."""
     run = AuditState(Replay(programs), judge)
     run.unled = about_session(events[:1]).view in ("guard", "guard-auto")
     for index, event in enumerate(events):
@@ -99,7 +99,7 @@ def _read(run: AuditState, event: Event) -> None:
 
 
 def _concerned(run: AuditState, event: Event) -> ProcessView | None:
-    """The process that the event happens in: of a result, the one that made the call."""
+    """The process of the event; for a result, the process that made the call."""
     if event.kind != "domain_result":
         return run.process
     call_id = event.payload.get("call_id")
@@ -147,7 +147,7 @@ def _judge_move(run: AuditState, step: Step) -> None:
 
 
 def _contradicted(run: AuditState, step: Step, process: ProcessView | None) -> None:
-    """The event could not have happened where the program stands."""
+    """Report an event that can't happen where the program stands."""
     event, active, here = step.event, run.process, run.here
     if run.blind or (process is not None and process.lost):
         return
@@ -209,7 +209,7 @@ def _rejected(run: AuditState, event: Event) -> None:
 
 
 def _judge_follow_up(run: AuditState, events: Sequence[Event]) -> None:
-    """A goal that follows a refusal and was not started, although the executor went on."""
+    """Note a follow-up goal that wasn't started although the executor went on."""
     for refusal in run.refusals:
         after = [event for event in events if event.seq > refusal.seq]
         named = [

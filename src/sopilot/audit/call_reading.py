@@ -1,4 +1,4 @@
-"""A guarded call against the proof: which leaves on its path the trace proves, and which not.
+"""The proof of a guarded call: which leaves on its path the trace proves, and which not.
 
 The program is evaluated from its entry with the leaves' truths as the trace shows them
 for the values of the act (``proven``); a leaf without one is on neither side.
@@ -128,7 +128,7 @@ def _read(
     reached = walk.enter(Activation(process.program.entry, values)) is True
     every = tuple(path.leaves.values())
     leaves = tuple(leaf for leaf in every if leaf.holds is not None)
-    # Of a call that is proven, a way that was not needed is no requirement.
+    # An alternative that a proven call didn't need isn't a requirement.
     checks = tuple(leaf for leaf in every if leaf.holds is leaf.wanted) if reached else every
     return CallReading(() if reached else path.doubts(step.action), leaves, checks)
 
@@ -172,7 +172,7 @@ def values_at_the_act(
 
 
 class _Path:
-    """The oracle of a walk to the goal, which notes the leaves that the walk comes by."""
+    """The oracle of a walk to the goal. It records the leaves on the way."""
 
     def __init__(self, moment: Moment, values: Mapping[str, JSON]) -> None:
         self.moment = moment
@@ -209,8 +209,8 @@ class _Path:
         return replace(reading, holds=None, grade=AuditGrade.CLAIMED, lack=Lack(MODEL, why))
 
     def doubts(self, action: str) -> tuple[Doubt, ...]:
-        """The leaves that the process took as shown and the trace does not show; if there are
-        none, all that it does not show."""
+        """The unproven leaves that the process relied on; if there are none, all unproven
+        leaves."""
         process = self.moment.process
         every: list[Doubt] = []
         relied: list[Doubt] = []

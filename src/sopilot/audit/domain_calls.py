@@ -1,8 +1,7 @@
-"""Judge domain calls: does the program ask for them where it stands? And note what happens around
-the machine: results, turns, decisions and notes.
+"""Judge domain calls, and record results, messages, decisions and notes.
 
-Reading again is no violation: a read-only call that repeats what a check of this process asks
-for, or that the machine itself makes just before it lets a call through.
+Reading again isn't a violation: a read-only call may repeat what a check of this process asks
+for, or what the machine reads just before a guarded call.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
         else:
             find_after_goal(run, event, call.action)
     elif looks_up and process is None:
-        # Whom a request is about is looked up before it can be started.
+        # The subject of a request is looked up before the request can start.
         licensed = True
     elif call.action in run.goal_actions and not (
         licensed or (process is not None and why and call.action in _asked_for(here))
@@ -140,7 +139,7 @@ def judge_call(run: AuditState, event: Event, call: SessionCall) -> bool:
             why,
             predicate=here.layout.function.predicate if here is not None else None,
             sentence=run.sentence_of(here) if here is not None else "",
-            # Reading one thing more may be what the rule needs, and harms nobody.
+            # One more look-up may be what the rule needs, and harms nobody.
             severity=Severity.NOTE if harmless else Severity.ERROR,
             action=call.action,
         )
@@ -473,7 +472,7 @@ def _connected(run: AuditState, event: Event, actions: JSON) -> None:
 
 
 def _held_back(run: AuditState, event: Event, action: str) -> None:
-    """A guarded call where the program does not accept: it did not run, and it was tried."""
+    """Warn about a guarded call that was held back where the program doesn't accept."""
     process = run.process
     if (action, event.process, event.frame) in run.held_back or (process and process.lost):
         return
@@ -493,4 +492,4 @@ HEARD: Mapping[str, Callable[[AuditState, Event], None]] = {
     "decision": decision,
     "note": note,
 }
-"""Kinds of event that move nothing, and what the audit takes down of each."""
+"""Kinds of event that move nothing, and how the audit records each."""

@@ -55,11 +55,11 @@ class OpenCheck:
 
 
 UNDECIDED = cast("bool", "undecided")
-"""A result that is there and on neither side."""
+"""A bound result that is neither true nor false."""
 
 
 def _results(frame: Frame) -> dict[str, bool | None]:
-    """The results for conditions: an undecided one is bound, and on neither side."""
+    """The bound results, for conditions."""
     return {
         name: UNDECIDED if bound.holds is None else bound.holds
         for name, bound in frame.slots.items()
@@ -166,11 +166,11 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
     run.last_ended = process.id
     process.given_up = event.actor not in EXECUTORS
     if process.set_aside:
-        # The user wanted something else and this was not taken up again: nobody was refused.
+        # The user wanted something else and dropped this, so it isn't a refusal.
         return
     step = here.step
     refusing = isinstance(step, FailStep)
-    # A program that nothing could satisfy is no cause by itself: something must have been shown.
+    # An unsatisfiable program isn't a cause by itself: something must have been shown.
     shown = any(check.process == process.id for check in run.checks)
     obstacle = _obstacle(run, process, here)
     caused = (
@@ -216,7 +216,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
 
 
 def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
-    """Why the goal action cannot be carried out although the program asks for it, or nothing."""
+    """Why the goal action can't be carried out although the program asks for it, or nothing."""
     step = here.step
     missing = _not_given(process, here)
     if missing:
@@ -243,15 +243,15 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
         if request.process != process.id or not request.doubts:
             continue
         now = read_call(run, process, request.action, request.arguments)
-        # The simulator may be another than when its checks were judged: refusing is then right. Who
-        # has looked again, and found all as it should be, has no cause any more.
+        # The facts may have changed since the checks were judged, and refusing is right. After
+        # a second look that proves everything, there is no cause any more.
         if now is None or now.doubts:
             return sentence("audit.held-unproven", action=step.action)
     return ""
 
 
 def _failed_verifier(here: Position) -> str:
-    """A check that nobody can make: what verifies it failed, and no recipe is answered."""
+    """Why a check can't be made: its verifier failed, and no recipe is answered."""
     verifiers = {act.action for act in here.layout.recipe_acts}
     tried = frame_results(here)
     failed = [item for item in tried if item.action in verifiers and not item.ok]
@@ -264,8 +264,8 @@ def _failed_verifier(here: Position) -> str:
 
 
 def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
-    """A check whose verdict can't be told from the answers: a field is missing, or of another
-    type. Refusing is then the safe side."""
+    """Why the answers don't decide a check: a field is missing, or of another type. Refusing is
+    then the safe side."""
     values = {**here.process.known, **here.frame.locals}
     try:
         reading = moment_of(run, process, values).read(here.layout, here.frame.locals)
@@ -307,8 +307,7 @@ def _speaks_of(text: str, name: str) -> bool:
 
 
 def _turned_down(run: AuditState, process: ProcessView) -> bool:
-    """Somebody entitled rejected the goal's call, or nobody has decided before its time ran out:
-    whatever the checks say, it must not run."""
+    """Whether an entitled person rejected the goal's call, or its time ran out undecided."""
     roles = {role for guarded in process.program.guarded.values() for role in guarded.roles}
     made = [
         decision

@@ -1,7 +1,4 @@
-"""Findings about guarded calls: carried out unproven, or told otherwise by the guard.
-
-Guarded actions: did the program accept, and had enough people approved?
-"""
+"""Findings about guarded calls: where they ran, who had approved them, and their proof."""
 
 from __future__ import annotations
 
@@ -96,20 +93,39 @@ OPERATOR = "operator"
 
 def decided_by_people(run: AuditState, event: Event, guarded: Guarded) -> bool:
     """Whether enough people approved this very call, and nobody closed it."""
-    call_id = str(event.payload.get("call_id"))
-    decisions = run.decisions.get(call_id, [])
-    if any(decision.payload.get("decision") in CLOSING for decision in decisions):
-        return False
     guarded = replace(guarded, roles=guarded.roles or (OPERATOR,), needed=max(guarded.needed, 1))
-    standing = _standing(run, event, call_id, guarded, decisions)
-    return _approvals(standing, guarded) >= guarded.needed
+    return not _closing(run, event) and _approvals(run, event, guarded) >= guarded.needed
+
+
+def _decisions(run: AuditState, event: Event, *words: str) -> list[Event]:
+    """The decisions on the call of this event, or those with one of these words."""
+    every = run.decisions.get(str(event.payload.get("call_id")), [])
+    return [item for item in every if not words or item.payload.get("decision") in words]
+
+
+def _closing(run: AuditState, event: Event) -> list[Event]:
+    return _decisions(run, event, *CLOSING)
+
+
+def _approvals(run: AuditState, event: Event, guarded: Guarded) -> int:
+    """The approvals that count for this call. An amendment voids the ones before it: they
+    were for other arguments."""
+    standing: list[Event] = []
+    held = run.held.get(str(event.payload.get("call_id")))
+    for decision in _decisions(run, event, "approve", "amend"):
+        if not decision.payload.get("by") or decision.payload.get("role") not in guarded.roles:
+            continue
+        since = decision.at if held is None else held
+        if guarded.expires_seconds is not None and event.at - since > guarded.expires_seconds:
+            continue
+        amends = decision.payload.get("decision") == "amend"
+        standing = [decision] if amends else [*standing, decision]
+    given = ((str(item.payload["by"]), str(item.payload["role"])) for item in standing)
+    return count_approvals(given, guarded.roles, guarded.needed)
 
 
 def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: Guarded) -> None:
-    call_id = str(event.payload.get("call_id"))
-    decisions = run.decisions.get(call_id, [])
-    closed = [decision for decision in decisions if decision.payload.get("decision") in CLOSING]
-    standing = _standing(run, event, call_id, guarded, decisions)
+    closed = _closing(run, event)
     if closed:
         word = "rejected" if closed[-1].payload.get("decision") == "reject" else "expired"
         run.find(
@@ -117,7 +133,7 @@ def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: G
             event,
             sentence("audit.ran-after", action=call.action, decision=word, seq=closed[-1].seq),
         )
-    elif (count := _approvals(standing, guarded)) < guarded.needed:
+    elif (count := _approvals(run, event, guarded)) < guarded.needed:
         run.find(
             "approval-missing",
             event,
@@ -129,38 +145,13 @@ def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: G
                 roles=", ".join(guarded.roles),
             ),
         )
-    amended = [decision for decision in decisions if decision.payload.get("decision") == "amend"]
+    amended = _decisions(run, event, "amend")
     if amended and not _the_same(amended[-1].payload.get("arguments"), dict(call.arguments)):
         run.find(
             "approval-exceeded",
             event,
             sentence("audit.other-arguments", action=call.action, seq=amended[-1].seq),
         )
-
-
-def _standing(
-    run: AuditState, event: Event, call_id: str, guarded: Guarded, decisions: Sequence[Event]
-) -> list[Event]:
-    """The approvals that count for this call. An amendment voids the ones before it: they
-    were for other arguments."""
-    events: list[Event] = []
-    held = run.held.get(call_id)
-    for decision in decisions:
-        word = decision.payload.get("decision")
-        if word not in ("approve", "amend") or not decision.payload.get("by"):
-            continue
-        if decision.payload.get("role") not in guarded.roles:
-            continue
-        since = decision.at if held is None else held
-        if guarded.expires_seconds is not None and event.at - since > guarded.expires_seconds:
-            continue
-        events = [decision] if word == "amend" else [*events, decision]
-    return events
-
-
-def _approvals(standing: Sequence[Event], guarded: Guarded) -> int:
-    given = ((str(item.payload["by"]), str(item.payload["role"])) for item in standing)
-    return count_approvals(given, guarded.roles, guarded.needed)
 
 
 def _the_same(amended: JSON, called: JSON) -> bool:
@@ -286,10 +277,8 @@ def _judge_repeated(run: AuditState, event: Event, call: SessionCall) -> None:
 
 
 def _override(run: AuditState, event: Event, call: SessionCall, unproven: Sequence[str]) -> None:
-    decisions = run.decisions.get(str(event.payload.get("call_id")), [])
-    by = dict.fromkeys(
-        str(decision.payload.get("by")) for decision in decisions if decision.payload.get("by")
-    )
+    names = (decision.payload.get("by") for decision in _decisions(run, event))
+    by = dict.fromkeys(str(name) for name in names if name)
     run.overrides.append(Override(event.seq, call.action, tuple(by), tuple(unproven)))
 
 

@@ -386,8 +386,8 @@ class LeafEvidence:
         *,
         begun: bool,
     ) -> Lack:
-        """A call of the recipe wasn't made: part of it was, something else was asked, or nothing
-        was."""
+        """Why an answer to a call of the recipe is missing: only part of the recipe was called,
+        another call was made, or none."""
         others = [other for other in recipe if other is not act]
         begun = begun or any(
             self.moment.newest(other.action, arguments) is not None
@@ -796,8 +796,8 @@ def grade_of(
     cited: frozenset[int],
     learned: Mapping[str, JSON],
 ) -> AuditGrade:
-    """How good a verdict is that is given at ``here`` on the cited results; ``learned`` are the
-    values that come with it."""
+    """The proof level of a verdict at ``here`` on the cited results; ``learned`` are the values
+    that come with it."""
     function = here.layout.function
     have = {**learned, **here.frame.locals}
     values = {name: have[name] for name in function.parameters if name in have}

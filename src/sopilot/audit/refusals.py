@@ -1,7 +1,7 @@
-"""A goal that was not carried out: is there a ground for that in the calls?
+"""Grounds for not carrying out a goal, read from the calls.
 
-Taken at its worst, a check that was made and that nobody can read here was false. A check
-that could have been made and was not is no ground.
+A check that was made and can't be read here may have been false, so it is a ground. A check that
+could have been made and wasn't is not.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ DEEPEST = 8
 @dataclass(slots=True)
 class Grounds:
     """For one goal's requirement, at the end of a transcript. ``offered`` are the tools that
-    could be called, where that is known. ``guessing``: a leaf over values that nobody wrote
-    down may have been the false one."""
+    could be called, if known. ``guessing``: a leaf over values that aren't on record may have
+    been false."""
 
     reading: Reading
     transcript: Transcript

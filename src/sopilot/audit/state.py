@@ -1,8 +1,8 @@
-"""The run as the audit understands it: the machine's replay, and what the audit notes beside it.
+"""The state of an audit: the machine's replay, and the audit's own notes.
 
-Where a process stands and what it knows is the machine's configuration between two events. The
-list of calls, in the order of the trace and whatever process made them, is the audit's own: a
-proof reads that list and nothing else, and no table is kept of what is newest or fresh.
+The machine's configuration between two events says where a process stands and what it knows. The
+list of all calls, in the order of the trace, is the audit's own: a proof reads that list and
+nothing else, without tables of the newest or fresh answers.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class UnmetCheck:
 
 @dataclass(slots=True)
 class ProcessView:
-    """A process: its state before the event that is judged, and what the audit notes of it.
+    """A process: its state before the judged event, and the audit's notes.
 
-    ``lost`` once the trace left what the program allows: nothing more is judged in it.
-    ``set_aside`` while the user, having spoken in it, has another goal pursued instead.
+    ``lost``: the trace left what the program allows, so nothing more is judged in it.
+    ``set_aside``: the user spoke in it and then asked for another goal.
     """
 
     id: str
@@ -115,7 +115,7 @@ def _begins_at_goal(program: ProgramLayout, frame: Frame) -> bool:
 def standing_at(
     program: ProgramLayout, cursor: str, values: Mapping[str, JSON], opened: int = NEVER
 ) -> ProcessView:
-    """A process of ``program`` that nobody ran: it stands at ``cursor`` and knows ``values``."""
+    """A process that never ran, at ``cursor`` of ``program``, with these values."""
     entry = program.entry
     frame = Frame(entry.name, cursor, values, {}, opened, entry.name)
     state = Process("", entry.name, "", values, (frame,), known=values)
@@ -149,8 +149,8 @@ def filled_sentence(
     *,
     wanted: bool = True,
 ) -> str:
-    """A rule's sentence with every hole filled: what is not known or withheld is
-    called by its name."""
+    """A rule's sentence with its values. The name stands for a value that is unknown or
+    withheld."""
     if function.predicate is None:
         return function.says
     template = function.says
@@ -233,8 +233,8 @@ class SessionCall:
         return self.awaited or self.ok or self.unknown
 
     def done_by(self) -> float:
-        """The event by which it had run, if it did; what is awaited, or broke off, may run at
-        any time."""
+        """The event by which it had run, if at all. A call that is awaited or broke off may run
+        at any time."""
         return float("inf") if self.answered is None or self.unknown else self.answered
 
     def answered_at(self) -> float:
@@ -254,8 +254,8 @@ def calls_of(
 def newest_answer(
     calls: Sequence[SessionCall], action: str, arguments: Mapping[str, JSON]
 ) -> SessionCall | None:
-    """The one whose answer came last, or one that was asked for since and is awaited. Of two
-    answers of the user's, the later word."""
+    """The call whose answer came last, or a later one that is awaited. Of two answers of the
+    user, the later message counts."""
     of_it = list(calls_of(calls, action, arguments))
     spoken = action in BUILT_IN
     newest: SessionCall | None = None
@@ -363,7 +363,7 @@ DoubtKey = tuple[str, str, ArgumentsKey, str]
 
 @dataclass(frozen=True, slots=True)
 class HeldRequest:
-    """A call that waits for people; ``doubts`` are what was not proven when they were asked."""
+    """A call that waits for approval; ``doubts`` is what was unproven when it was held."""
 
     action: str
     arguments: Mapping[str, JSON]
@@ -452,7 +452,7 @@ class AuditState:
         self.principals = self._principals()
 
     def take(self, configuration: Configuration) -> None:
-        """Go on to the next event, which is judged from this configuration."""
+        """Judge the next event from this configuration."""
         self.configuration = configuration
         for id_, state in configuration.processes.items():
             process = self.processes.get(id_)
@@ -481,7 +481,7 @@ class AuditState:
 
     def looks_up(self, action: str) -> bool:
         """Whether an action only reads, or verifies or opens something that a procedure asks
-        for. Nobody is harmed by such a call, whenever it is made."""
+        for. Such a call harms nobody."""
         if action in self.goal_actions or action in self.guarded:
             return False
         asked_for = any(verifies(program, action) for program in self.programs.values())
@@ -524,7 +524,7 @@ class AuditState:
         )
 
     def settled(self, call_id: str) -> None:
-        """It is known now how the call ended: what was a warning is history."""
+        """Turn the warning about an outcome that was unknown into a note."""
         place = self.unsettled.pop(call_id, None)
         if place is not None:
             result = self.findings[place]

@@ -83,10 +83,10 @@ def audit_transcript(
 
 @dataclass(slots=True)
 class Review:
-    """``goals`` are those that were pursued, in order; work behind all of them is R2's.
-    ``own``: a trace of ours says how the dialog ended, and its results can be read; ``ended_as``
-    is its agent's word for the ending. ``offered`` are the tools that the agent had, if known: a
-    missing one is a ground to refuse."""
+    """``goals`` are those that were pursued, in order; calls after all of them count as R2.
+    ``own``: it is a trace of ours, which says how the dialog ended (``ended_as``) and whose
+    results can be read. ``offered`` are the tools that the agent had, if known: a missing one is
+    a ground to refuse."""
 
     reading: Reading
     transcript: Transcript
@@ -265,7 +265,7 @@ class Review:
             ruled_out = decided(self._requirement(call, procedure), known) is False
             return ruled_out, len(self._unchecked(call, procedure))
 
-        return min(named, key=fit, default=None) if len(named) > 1 else next(iter(named), None)
+        return min(named, key=fit, default=None)
 
     def _unchecked(self, call: SessionCall, procedure: Procedure | None) -> Sequence[Leaf]:
         tree = self._checks_asked_for(call, procedure)
