@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -57,22 +56,19 @@ class Airline:
 
 
 @pytest.mark.parametrize(("legs", "cancelled"), [(3, 1), (1_000, 1), (1_001, 0)])
-def test_machine_and_audit_end_at_the_same_element(legs: int, cancelled: int) -> None:
-    async def case() -> None:
-        tools = Airline(legs)
-        settings = Settings(automation=Automation(enter_calls=True, machine_verdicts=True))
-        session = await open_session(MemoryStore(), PROGRAMS, tools=tools, settings=settings)
-        await session.operate(Start("cancel", {"booking": "b"}))
-        await session.call_tool("read_booking", {"booking": "b"})
-        await session.call_tool("read_flight", {"number": 7})
-        await session.call_tool("cancel", {"booking": "b"})
-        assert tools.cancelled == cancelled
-        report = audit_trace(
-            PROGRAMS, await session.whole_events(), judge=judge, ended=False,
-            chain=session.events, session_id=session.id,
-        )  # fmt: skip
-        codes = {one.code for one in report.findings}
-        assert not codes & {"inconsistent-trace", "guard-disagrees", "unproven-verdict"}, codes
-        assert report.clean or not cancelled, report.findings
-
-    asyncio.run(case())
+async def test_machine_and_audit_end_at_the_same_element(legs: int, cancelled: int) -> None:
+    tools = Airline(legs)
+    settings = Settings(automation=Automation(enter_calls=True, machine_verdicts=True))
+    session = await open_session(MemoryStore(), PROGRAMS, tools=tools, settings=settings)
+    await session.operate(Start("cancel", {"booking": "b"}))
+    await session.call_tool("read_booking", {"booking": "b"})
+    await session.call_tool("read_flight", {"number": 7})
+    await session.call_tool("cancel", {"booking": "b"})
+    assert tools.cancelled == cancelled
+    report = audit_trace(
+        PROGRAMS, await session.whole_events(), judge=judge, ended=False,
+        chain=session.events, session_id=session.id,
+    )  # fmt: skip
+    codes = {one.code for one in report.findings}
+    assert not codes & {"inconsistent-trace", "guard-disagrees", "unproven-verdict"}, codes
+    assert report.clean or not cancelled, report.findings

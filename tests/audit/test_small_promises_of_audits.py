@@ -131,14 +131,17 @@ def test_who_changed_over_to_something_else_was_refused_nothing(
 
 
 @pytest.mark.parametrize(
-    ("unknown", "codes"), [(True, ["executed-against-condition"]), (False, [])]
+    ("unknown", "codes"),
+    [(True, ["executed-against-condition", "approval-missing"]), (False, [])],
 )
 def test_a_call_of_unknown_outcome_may_have_been_carried_out(
     unknown: bool, codes: list[str]
 ) -> None:
+    words = 'irreversible: true, confirm: "A payment for {user}."'
+    book = load_handbook(ALONE.replace(words, "approval: boss, confirm: false"))
     events = [
-        event(0, "domain_call", call_id="c", action="close_account", arguments={"user": ""}),
+        event(0, "domain_call", call_id="c", action="pay", arguments={"user": ""}),
         event(1, "domain_result", call_id="c", ok=False, unknown=unknown, value="timeout"),
     ]
-    found = audit_untracked(BOOK, events, goal="close_account", chain=[], judge=cel).findings
+    found = audit_untracked(book, events, goal="pay", chain=[], judge=cel).findings
     assert [one.code for one in found] == codes

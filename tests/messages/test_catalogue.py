@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sopilot.messages.audit import EXPLANATIONS, LABELS, TITLES
 from sopilot.messages.catalogue import (
     SENTENCES,
     kept_message,
@@ -18,6 +19,7 @@ from sopilot.messages.catalogue import (
     sentence,
     worded,
 )
+from sopilot.messages.results import RESULTS
 from sopilot.messages.texts import TEXTS
 from sopilot.values.schema import violation
 
@@ -29,8 +31,12 @@ def fields_of(template: str) -> set[str]:
 
 
 def test_both_languages_have_the_same_fields() -> None:
-    for code, (english, chinese) in {**SENTENCES, **TEXTS}.items():
-        assert fields_of(chinese) <= fields_of(english), code
+    for table in (SENTENCES, TEXTS, RESULTS):
+        for code, (english, chinese) in table.items():
+            assert fields_of(chinese) <= fields_of(english), code
+    for table in (EXPLANATIONS, LABELS, TITLES):
+        for code, (english, chinese) in table.items():
+            assert fields_of(chinese) == fields_of(english), code
 
 
 def test_every_code_in_the_source_is_in_the_catalogue_with_its_fields() -> None:
