@@ -132,7 +132,7 @@ def unequal(left: object, right: object) -> bool:
 def contains(item: object, among: object) -> bool:
     if isinstance(among, dict):
         if not isinstance(item, str):
-            raise Undecided("a key is no text")
+            raise Undecided("a key isn't text")
         if item not in among:
             for key in among:
                 _unlike(item, key)
@@ -379,7 +379,7 @@ def _time(value: object) -> datetime:
         raise Undecided("a time was expected, as text")
     result = time_of(value)
     if result is None:
-        raise Undecided("a text is no time: write 2026-01-31T09:30:00")
+        raise Undecided("the text isn't a time: write 2026-01-31T09:30:00")
     return result
 
 
@@ -449,7 +449,7 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 def _duration(value: object) -> timedelta:
     match = _DURATION.fullmatch(value) if isinstance(value, str) and len(value) < 64 else None
     if match is None:
-        raise Undecided("a text is no duration: write 1h30m")
+        raise Undecided("the text isn't a duration: write 1h30m")
     parts = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|ns)", match[2])
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if seconds > 10**10:
@@ -464,7 +464,7 @@ _NUMBER_TEXT = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?([eE][-+]?[0-9]{1,3})
 def _int(value: object) -> object:
     if isinstance(value, str):
         if _WHOLE_TEXT.fullmatch(value) is None:
-            raise Undecided("a text is no whole number")
+            raise Undecided("the text isn't a whole number")
         return within_range(int(value))
     return within_range(int(numeric(value)))
 
@@ -472,7 +472,7 @@ def _int(value: object) -> object:
 def _double(value: object) -> object:
     if isinstance(value, str):
         if _NUMBER_TEXT.fullmatch(value) is None:
-            raise Undecided("a text is no number")
+            raise Undecided("the text isn't a number")
         return within_range(float(value))
     return numeric(value)
 

@@ -103,10 +103,10 @@ def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicat
         message = "a gate is judged by the success of its action"
         report.error("two-judges", message, result["judged_by"].key, "drop `judged_by`")
     if "closed_by" in result and "established_by" not in result:
-        message = f"{what} is no gate, so nothing closes it"
+        message = f"{what} isn't a gate, so nothing closes it"
         report.error("closed-without-gate", message, result["closed_by"].key)
     if "principal" in result and "established_by" not in result:
-        message = f"{what} is no gate, so it sets no principal"
+        message = f"{what} isn't a gate, so it sets no principal"
         report.error("principal-without-gate", message, result["principal"].key)
     predicate = Predicate(declaration.name, declaration.parameters, tool_free=tool_free, **read)
     if by_user != bool(predicate.question):

@@ -108,7 +108,7 @@ def _computed(field: Field, scope: Scope) -> tuple[Computed, ...]:
     for key, value in entries:
         later.discard(key.text)
         if key.text not in scope.names:
-            message = f"`{key.text}` is no input of the action, so nothing takes its value"
+            message = f"`{key.text}` isn't an input of the action, so nothing takes its value"
             report.error("unknown-argument", message, key)
             continue
         known = scope.names - later - {key.text}
