@@ -15,7 +15,7 @@ from sopilot.audit.text import render_batch_text, render_text
 from sopilot.audit.timeline import function_in_words, place_in_words
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Function, Kind
-from sopilot.trace.events import Fail
+from sopilot.trace.events import Decision, Fail
 
 
 def refused() -> Report:
@@ -35,6 +35,13 @@ def test_a_report_in_chinese() -> None:
     lines = render_text(refused(), "zh").splitlines()
     assert lines[0] == "审计：已拒绝，没有发现问题"
     assert "    ✗ The balance of ann is at least 5.（已证明；证据：#7）" in lines
+    assert any("以下情况不成立：The balance of ann is at least 5." in line for line in lines)
+
+
+def test_the_words_inside_of_an_explanation_are_chinese_too() -> None:
+    desk = Desk().log_in().check_funds().approve()
+    text = render_text(desk.do(Decision("reject", "c3", "ida", "boss")).pay().report(), "zh")
+    assert "审批已驳回" in text
 
 
 def test_a_finding_in_the_terminal() -> None:

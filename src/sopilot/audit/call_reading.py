@@ -231,7 +231,7 @@ def _doubt(
     process: ProcessView, layout: FunctionLayout, reading: LeafReading, wanted: bool, facts: str
 ) -> Doubt:
     side, other = ("true", "false") if wanted else ("false", "true")
-    evidence = " ".join(f"#{seq}" for seq in reading.evidence) or "what was done"
+    evidence = " ".join(f"#{seq}" for seq in reading.evidence) or sentence("audit.what-was-done")
     by_evidence = sentence("audit.is-by", actual=other, evidence=evidence)
     why = by_evidence if reading.lack is None else reading.lack.why
     return Doubt(

@@ -445,9 +445,9 @@ def note(run: AuditState, event: Event) -> None:
     if name == HELD_CALL and details.get("awaits") == AWAITS_ROOT:
         _held_back(run, event, str(details.get("action", "")))
     if name == ANSWERED_LATE:
-        outcome = "took effect" if details.get("ok") is True else "failed"
+        outcome = sentence(f"audit.{'took-effect' if details.get('ok') is True else 'failed'}")
         message = sentence("audit.answered-late", call=call_id, outcome=outcome)
-        run.find("unknown-outcome", event, message, severity=Severity.WARNING)
+        run.find("unknown-outcome", event, message, severity=Severity.WARNING, outcome=str(outcome))
     if name == UNLICENSED_CALL:
         tool = str(details.get("tool", ""))
         run.find("unlicensed-call", event, sentence("audit.made-although-denied", action=tool))

@@ -127,11 +127,13 @@ def _approvals(run: AuditState, event: Event, guarded: Guarded) -> int:
 def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: Guarded) -> None:
     closed = _closing(run, event)
     if closed:
-        word = "rejected" if closed[-1].payload.get("decision") == "reject" else "expired"
+        rejected = closed[-1].payload.get("decision") == "reject"
+        word = sentence("audit.rejected" if rejected else "audit.expired")
         run.find(
             "approval-missing",
             event,
             sentence("audit.ran-after", action=call.action, decision=word, seq=closed[-1].seq),
+            decision=str(word),
         )
     elif (count := _approvals(run, event, guarded)) < guarded.needed:
         run.find(

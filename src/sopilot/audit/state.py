@@ -13,7 +13,7 @@ from typing import Any
 
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
 from sopilot.handbook.model import BUILT_IN
-from sopilot.handbook.wording import fill, named, negative
+from sopilot.handbook.wording import denied, fill, named, negative
 from sopilot.machine.evidence import is_done
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate
 from sopilot.machine.replay import Replay
@@ -168,12 +168,10 @@ def actual_sentence(
 ) -> str:
     """The outcome as a sentence of its own: never the required one with a "not" before it."""
     if holds is None:
-        return "it could not be told"
+        return sentence("audit.not-decided")
     if function.predicate is None or not function.says:
-        return "it holds" if holds else "it does not hold"
-    template = function.says
-    if not holds:
-        template = function.says_not or f"It is not the case that: {template}"
+        return sentence("audit.holds" if holds else "audit.holds-not")
+    template = function.says if holds else denied(function.says, function.says_not)
     return _filled(template, function, constants, values)
 
 

@@ -43,7 +43,7 @@ from sopilot.handbook.requirements import (
     Tree,
     leaves,
 )
-from sopilot.handbook.wording import fill, template
+from sopilot.handbook.wording import denied, fill, template
 from sopilot.machine.layout import FunctionLayout, ProgramLayout
 from sopilot.machine.replay import Replay
 from sopilot.program.model import Act
@@ -331,12 +331,9 @@ class Reading:
         predicate = self.handbook.predicates[leaf.predicate]
         known = {name: value for name, value in leaf_values(leaf, values).items() if value != ""}
         holes = dict.fromkeys(predicate.parameters, UNKNOWN)
-        if actual is None:
-            words = template(predicate, leaf)
-        elif actual:
-            words = predicate.says
-        else:
-            words = predicate.says_not or f"It is not the case that: {predicate.says}"
+        words = template(predicate, leaf)
+        if actual is not None:
+            words = predicate.says if actual else denied(predicate.says, predicate.says_not)
         return fill(words, {**self.handbook.parameters, **holes, **known})
 
 

@@ -16,9 +16,13 @@ from sopilot.handbook.requirements import Leaf, Name
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(=?)([A-Za-z_][A-Za-z0-9_]*)\}")
 
-_DENIED: Final[Mapping[str, str]] = {
+_FORBIDDEN: Final[Mapping[str, str]] = {
     "en": "This must NOT be the case: ",
     "zh": "以下情况不得成立：",
+}
+_DENIED: Final[Mapping[str, str]] = {
+    "en": "It is not the case that: ",
+    "zh": "以下情况不成立：",
 }
 
 _QUOTES: Final = dict(zip("\"'`“‘「『«", "\"'`”’」』»", strict=True))
@@ -100,15 +104,21 @@ def placeholders(template: str) -> tuple[str, ...]:
 
 
 def negative(says: str, says_not: str) -> str:
-    """The other side of a sentence: the author's own words for it, else plainly said."""
-    if says_not or not says:
-        return says_not
-    return Translated(
-        {
-            item: _DENIED.get(item, _DENIED["en"]) + text
-            for item, text in each_language(says).items()
-        }
-    )
+    """The requirement that a sentence isn't true: the author's own words for it, else plainly
+    said."""
+    return says_not or _introduced(_FORBIDDEN, says)
+
+
+def denied(says: str, says_not: str) -> str:
+    """The same as a statement of what is so."""
+    return says_not or _introduced(_DENIED, says)
+
+
+def _introduced(words: Mapping[str, str], says: str) -> str:
+    if not says:
+        return says
+    texts = each_language(says).items()
+    return Translated({item: words.get(item, words["en"]) + text for item, text in texts})
 
 
 def template(predicate: Predicate, leaf: Leaf) -> str:

@@ -308,6 +308,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "and may change what that call rests on",
         "`{other}`（#{seq}）结果不明时调用了 `{action}`，后者可能改变其依据",
     ),
+    "audit.took-effect": ("took effect", "已生效"),
+    "audit.failed": ("failed", "失败"),
     "audit.answered-late": (
         "`{call}` was resolved by a person, and its tool then said that it {outcome}",
         "`{call}` 已由人工认定，之后工具返回：{outcome}",
@@ -383,6 +385,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{predicate}` must be {wanted}: {why}",
         "`{predicate}` 须为 {wanted}：{why}",
     ),
+    "audit.what-was-done": ("what was done", "已执行的调用"),
+    "audit.not-decided": ("it could not be told", "无法判断"),
+    "audit.holds": ("it holds", "成立"),
+    "audit.holds-not": ("it does not hold", "不成立"),
     "audit.is-by": ("it is {actual} by {evidence}", "依据 {evidence}，结果为 {actual}"),
     "audit.not-led": (
         "the checks made do not lead the program to `{action}`",
@@ -474,6 +480,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` is guarded, and ran although no procedure of the handbook carries it out",
         "`{action}` 受保护，手册中没有执行它的流程，却已执行",
     ),
+    "audit.rejected": ("rejected", "驳回"),
+    "audit.expired": ("expired", "过期"),
     "audit.ran-after": (
         "`{action}` ran although its approval was {decision} (#{seq})",
         "审批已{decision}（#{seq}），`{action}` 仍执行",
