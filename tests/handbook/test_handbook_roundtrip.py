@@ -11,6 +11,7 @@ from random_handbooks import handbooks
 
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook, read_handbook
+from sopilot.handbook.requirements import Leaf, Name
 from sopilot.handbook.writer import handbook_hash, write_handbook
 from sopilot.messages.diagnostic import Severity
 
@@ -62,3 +63,14 @@ def test_hash_sees_content(old: str, new: str) -> None:
     assert handbook_hash(load_handbook(BANK.replace(old, new))) != handbook_hash(
         load_handbook(BANK)
     )
+
+
+def test_hash_sees_which_parameter_a_leaf_binds() -> None:
+    book = load_handbook(BANK)
+    goal = book.procedures["transfer"]
+    hashes = set()
+    for parameter in book.predicates["funds_cover"].parameters:
+        requires = Leaf("funds_cover", ((parameter, Name("to")),))
+        procedures = {**book.procedures, "transfer": replace(goal, requires=requires)}
+        hashes.add(handbook_hash(replace(book, procedures=procedures)))
+    assert len(hashes) == 2

@@ -251,9 +251,10 @@ STATE = _word("shared", "leave it out where the server keeps it for each connect
 
 def _write_tree(tree: Tree, handbook: Handbook) -> Value:
     if isinstance(tree, Leaf):
-        # A leaf binds every parameter in order, so position is enough.
-        text = f"{tree.predicate}({', '.join(write_term(term) for _, term in tree.arguments)})"
-        return scalar(text) if tree.wanted else {"not": scalar(text)}
+        predicate = handbook.predicates.get(tree.predicate)
+        declared = predicate.parameters if predicate is not None else ()
+        text = _write_bound(tree.predicate, tree.arguments, declared)
+        return text if tree.wanted else {"not": text}
     if otherwise := otherwise_of(tree):
         return {
             "requires": _write_tree(without_otherwise(tree), handbook),
@@ -264,10 +265,14 @@ def _write_tree(tree: Tree, handbook: Handbook) -> Value:
 
 def write_call(name: str, arguments: CallBinding, handbook: Handbook) -> str:
     action = handbook.actions.get(name)
-    inputs = action.input_names() if action else ()
+    return _write_bound(name, arguments, action.input_names() if action else ())
+
+
+def _write_bound(name: str, arguments: CallBinding, declared: tuple[str, ...]) -> str:
+    """By position, where an argument stands in the place of its parameter."""
     written: list[str] = []
     for at, (parameter, term) in enumerate(arguments):
-        in_place = at < len(inputs) and inputs[at] == parameter
+        in_place = at < len(declared) and declared[at] == parameter
         text = write_term(term)
         written.append(text if in_place else f"{parameter}={text}")
     return scalar(f"{name}({', '.join(written)})")
