@@ -203,7 +203,6 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "Checks": ("Checks", "检查"),
     "Evidence": ("Evidence", "证据"),
     "Calls": ("Tool calls", "工具调用"),
-    "After": ("After the goal", "目标完成后"),
     "Chain": ("Hash chain", "哈希链"),
     "chain_none": ("not sealed", "无"),
     "chain_true": ("verified", "完整"),
@@ -233,7 +232,6 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "all_events": ("All {n} events", "全部 {n} 个事件"),
     "answer": ("answer", "返回"),
     "undecided": ("undecided", "无法确定"),
-    "withheld": ("(withheld)", "（未显示）"),
     "only_result_unjudged": (
         "{n} not judged; nothing found in the rest",
         "{n} 项未判断；其余没有问题",
