@@ -120,8 +120,8 @@ def _approvals(run: AuditState, event: Event, guarded: Guarded) -> int:
             continue
         amends = decision.payload.get("decision") == "amend"
         standing = [decision] if amends else [*standing, decision]
-    given = ((str(item.payload["by"]), str(item.payload["role"])) for item in standing)
-    return count_approvals(given, guarded.roles, guarded.needed)
+    approvers = ((str(item.payload["by"]), str(item.payload["role"])) for item in standing)
+    return count_approvals(approvers, guarded.roles, guarded.needed)
 
 
 def _judge_approval(run: AuditState, event: Event, call: SessionCall, guarded: Guarded) -> None:

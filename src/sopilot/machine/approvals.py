@@ -98,8 +98,8 @@ class HeldCall:
     @property
     def approvals(self) -> int:
         approving = [item for item in self.rulings if item.decision in ("approve", "amend")]
-        given = ((item.by, item.role) for item in approving)
-        return count_approvals(given, self.roles, self.needed)
+        approvers = ((item.by, item.role) for item in approving)
+        return count_approvals(approvers, self.roles, self.needed)
 
     @property
     def rejection(self) -> Ruling | None:
@@ -154,15 +154,15 @@ def rule(held: HeldCall, ruling: Ruling, *, at: float, arguments: Mapping[str, J
     return replace(held, state=HeldState.APPROVED if enough else HeldState.WAITING)
 
 
-def count_approvals(given: Iterable[tuple[str, str]], roles: Sequence[str], needed: int) -> int:
+def count_approvals(approvers: Iterable[tuple[str, str]], roles: Sequence[str], needed: int) -> int:
     """Approvals that stand together: distinct persons, in distinct roles where roles suffice.
 
-    ``given`` are persons with the roles in which they approved. A person may have approved in
+    ``approvers`` are persons with the roles in which they approved. A person may have approved in
     several roles and a role may have several approvers, so the most that fit together is a
     matching.
     """
     people: dict[str, set[str]] = {}
-    for name, approved_as in given:
+    for name, approved_as in approvers:
         people.setdefault(same_name(name), set()).add(approved_as)
     if needed > len(roles):
         return len(people)
