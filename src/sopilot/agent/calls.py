@@ -25,12 +25,14 @@ from sopilot.session.session import Session
 from sopilot.trace.events import Actor, Complete, Fail, Return, Start, ToolOperation
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
-from sopilot.views.answers import Answers, CallAnswer, CallStatus, step_answer, waiting_text
+from sopilot.views.answers import CallAnswer, CallStatus, step_answer, waiting_text
+from sopilot.views.briefing import Briefing
 from sopilot.views.fused import first_arguments
 from sopilot.views.guard_answers import JUDGE_TOOL
 from sopilot.views.moves import Move
 from sopilot.views.refusals import to_customer
 from sopilot.views.step_tool import StepMove, did
+from sopilot.views.view import View
 
 USER_LEFT = "the user no longer wants this"
 KEPT_BY_TOOLS = "kept_by_tools"
@@ -76,30 +78,26 @@ class CallHandler:
     def __init__(
         self,
         session: Session,
+        briefing: Briefing,
+        view: View,
         toolbox: Toolbox,
         spending: Spending,
         operator: Operator | None,
         watch: Watch,
-        goal_actions: frozenset[str],
-        *,
-        answers: Answers = Answers.WHOLE,
-        in_order: bool = False,
-        language: str = "en",
     ) -> None:
         self._session = session
-        self._goal_actions = goal_actions
+        self._briefing = briefing
+        self._view = view
+        self._language = briefing.language
         self._toolbox = toolbox
         self._spending = spending
         self._operator = operator
         self._watch = watch
         self._said = ""
-        self._answers = answers
-        self._in_order = in_order
         self.words = ""
         """The text to the user in the message whose calls are handled."""
         self.move: Callable[[], Move | None] = lambda: None
         """The move that the frame message shows: the model may use its numbers."""
-        self._language = language
         self._insisted: list[str] = []
         self.fitted = True
         """Whether the last step of the program was taken; calls of tools leave it alone."""
@@ -229,7 +227,7 @@ class CallHandler:
             message = to_customer(refusals(self._session, self._language)) if failed else ""
             self._closing_words(message or self._said)
         self._watch(Progress("step", self._stepped(operation, accepted=outcome.accepted)))
-        return step_answer(outcome, self._answers, self._language, self._toolbox.step)
+        return step_answer(outcome, self._view.answers, self._language, self._toolbox.step)
 
     def _by_name(self, move: StepMove) -> StepMove:
         """The rule that a number stands for, by the frame message that gave it."""
@@ -262,7 +260,7 @@ class CallHandler:
             return self._unread(unread[0])
         if not move.about:
             return ""
-        if not self._in_order or move.about == frame.function:
+        if not self._view.in_order or move.about == frame.function:
             return ""
         return sentence("other-rule", rule=move.about, function=frame.function)
 
@@ -410,9 +408,10 @@ class CallHandler:
         return Ended(Ending.REFUSED, reason)
 
     def _goal_succeeded(self) -> bool:
+        goals = self._briefing.goal_actions()
         return any(
             sealed.event.kind == "domain_result"
             and sealed.event.payload["ok"]
-            and sealed.event.payload["action"] in self._goal_actions
+            and sealed.event.payload["action"] in goals
             for sealed in self._session.events
         )

@@ -85,9 +85,8 @@ class Driver:
         self.first = Message("system", view.first_message(briefing))
         self.watch = without_secrets(session, watch)
         self.calls = CallHandler(
-            session, self.toolbox, self.spending, operator, self.watch, briefing.goal_actions(),
-            answers=view.answers, in_order=view.in_order, language=briefing.language,
-        )  # fmt: skip
+            session, briefing, view, self.toolbox, self.spending, operator, self.watch
+        )
         self.unanswered = ""
         """A message to the user that an interruption left unanswered."""
         self._since_refresh = 0

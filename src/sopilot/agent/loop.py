@@ -231,7 +231,12 @@ async def open_run(
 def run_programs(briefing: Briefing, view: View, *, unguarded: bool = False) -> ProgramSet:
     chosen: Mapping[str, Program] = briefing.programs
     if not chosen:
-        _refuse_without_procedures(briefing)
+        # Without a program, nothing would guard an irreversible action.
+        actions = briefing.handbook.actions.items()
+        guarded = sorted(name for name, item in actions if item.is_guarded)
+        if guarded:
+            message = f"the handbook has no procedure, so nothing licenses `{guarded[0]}`"
+            raise mistake("no-procedures", message, help="write a procedure under `procedures`")
     if not view.machine:
         if not unguarded:
             _refuse_guarded(briefing, view)
@@ -239,14 +244,6 @@ def run_programs(briefing: Briefing, view: View, *, unguarded: bool = False) -> 
     elif view.guard:
         chosen = briefing.guarding()
     return ProgramSet.of(chosen)
-
-
-def _refuse_without_procedures(briefing: Briefing) -> None:
-    """Without a program, nothing would guard an irreversible action."""
-    guarded = sorted(name for name, item in briefing.handbook.actions.items() if item.is_guarded)
-    if guarded:
-        message = f"the handbook has no procedure, so nothing licenses `{guarded[0]}`"
-        raise mistake("no-procedures", message, help="write a procedure under `procedures`")
 
 
 def _refuse_guarded(briefing: Briefing, view: View) -> None:
