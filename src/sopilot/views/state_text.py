@@ -29,12 +29,12 @@ from sopilot.views.moves import (
 _LONGEST_VALUE = 400
 
 
-def frame_text(moment: Moment) -> str:
-    """The text of the active frame."""
+def frame_message(moment: Moment) -> FrameMessage:
+    """The active frame and nothing else."""
     here = moment.here
     if here is None:
-        return no_process(moment).text
-    return render_frame(
+        return no_process(moment)
+    text = render_frame(
         here.source,
         here.frame.function,
         here.frame.cursor,
@@ -46,7 +46,8 @@ def frame_text(moment: Moment) -> str:
         tool=moment.step,
         origins=_origins(here),
         blocked=_blocked(moment, here),
-    ).rstrip()
+    )
+    return FrameMessage(text.rstrip(), frame_move(here, moment.briefing.language))
 
 
 def _origins(here: Position) -> dict[str, str]:
@@ -90,14 +91,6 @@ def _failed_here(here: Position) -> list[int]:
         for frame_result in frame_results(here)
         if frame_result.action == action and not frame_result.ok
     ]
-
-
-def frame_message(moment: Moment) -> FrameMessage:
-    """The active frame and nothing else."""
-    here = moment.here
-    if here is None:
-        return no_process(moment)
-    return FrameMessage(frame_text(moment), frame_move(here, moment.briefing.language))
 
 
 def state_message(moment: Moment) -> FrameMessage:
