@@ -29,7 +29,7 @@ from sopilot.trace.redaction import is_reference
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 from sopilot.views.moment import Moment
-from sopilot.views.state_text import frame_text
+from sopilot.views.state_text import frame_message
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import Request, View
 from sopilot_lab.experiments.run_folder import recorded_runs
@@ -244,7 +244,7 @@ def moments_of(
         )
         request = view.request(moment, first, toolbox.schemas)
         clean = replace(request, dialog=_user_alone(dialog))
-        resident, frame = view.resident_text(briefing).rstrip(), frame_text(moment)
+        resident, frame = view.resident_text(briefing).rstrip(), frame_message(moment).text
         move = gold_move(machine, configuration, did, goal) if view.machine else made_move(did)
         results.append(
             ReadMoment(
