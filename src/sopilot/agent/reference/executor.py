@@ -575,9 +575,7 @@ class Reference:
         if move is not None:
             return MachineExecutor(facts, move, self._judge, temptation, domain, step).reply()
         if shown.guard:
-            return GuardedExecutor(
-                facts, request.messages, self._judge, domain, shown.goals
-            ).reply()
+            return GuardedExecutor(facts, self._judge, domain, shown.goals).reply()
         if shown.programs and END_SESSION in tools:
             return reply_without_steps(shown, request.messages, self._judge, temptation, domain)
         raise UserMistake(

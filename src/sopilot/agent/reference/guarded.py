@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from sopilot.agent.reference.judging import CannotJudge, PredicateJudge, Seen
 from sopilot.agent.reference.misbehaviour import Replies
-from sopilot.agent.reference.reading import GOAL, Facts
+from sopilot.agent.reference.reading import GOAL, Exchange, Facts
 from sopilot.agent.toolbox import END_SESSION
-from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, inputs_of, required_of
+from sopilot.protocols import ModelReply, ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
 from sopilot.views.guard_answers import JUDGE_TOOL, blocked_call, shown_answers
 
@@ -31,23 +31,10 @@ class Listed(NamedTuple):
     open: tuple[str, ...]
 
 
-class Exchange(NamedTuple):
-    """A call of the executor's and its answer."""
-
-    name: str
-    arguments: Mapping[str, JSON]
-    answer: str
-
-    @property
-    def succeeded(self) -> bool:
-        return re.match(r"#\d+ \(ok\): ", self.answer) is not None
-
-
 class GuardedExecutor:
     def __init__(
         self,
         facts: Facts,
-        messages: Sequence[Message],
         judge: PredicateJudge,
         tools: Mapping[str, ToolSchema],
         goals: Sequence[str],
@@ -57,7 +44,6 @@ class GuardedExecutor:
         self._judge = judge
         self._tools = tools
         self._replies = Replies(facts)
-        self._exchanges = list(_exchanges(messages))
 
     def reply(self) -> ModelReply:
         goals = [name for name in self._goals if name in self._tools]
@@ -67,17 +53,17 @@ class GuardedExecutor:
         if goal not in self._tools:
             return self._end("refused", f"there is no tool for `{goal}`")
         attempts = [
-            index for index, exchange in enumerate(self._exchanges) if exchange.name == goal
+            index for index, exchange in enumerate(self._facts.exchanges) if exchange.name == goal
         ]
         if not attempts:
             return self._attempt(goal)
-        latest = self._exchanges[attempts[-1]]
+        latest = self._facts.exchanges[attempts[-1]]
         if latest.succeeded:
             return self._end("executed", "done as requested")
         listed = listed_calls(latest.answer)
         if not listed:
             return self._end("refused", latest.answer)
-        since = self._exchanges[attempts[-1] + 1 :]
+        since = self._facts.exchanges[attempts[-1] + 1 :]
         calls: list[ToolCall] = []
         for call in listed:
             reply = self._make(call, since)
@@ -139,7 +125,7 @@ class GuardedExecutor:
         """The answers to calls that the guard made by itself."""
         return [
             Seen(int(number), call.name, call.arguments, ok == "ok", json.loads(value))
-            for exchange in self._exchanges
+            for exchange in self._facts.exchanges
             for spelled, number, ok, value in shown_answers(exchange.answer)
             for call in [read_call(spelled)]
         ]
@@ -168,14 +154,3 @@ def read_call(spelled: str) -> Listed:
         else:
             arguments[match[1]], position = json.JSONDecoder().raw_decode(rest, position)
     return Listed(name, arguments, tuple(unknown))
-
-
-def _exchanges(messages: Sequence[Message]) -> list[Exchange]:
-    calls = {call.id: call for message in messages for call in message.tool_calls}
-    exchanges = []
-    for message in messages:
-        call = calls.get(message.tool_call_id or "") if message.role == "tool" else None
-        if call is not None:
-            arguments = json.loads(call.arguments or "{}")
-            exchanges.append(Exchange(call.name, arguments, message.content))
-    return exchanges

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sopilot.agent.approvers import EVERYTHING_TOLD
 from sopilot.agent.reference.judging import Seen
@@ -46,6 +47,19 @@ _CALL_ID = re.compile(r"^call_(\d{1,9})$")
 RESULT = re.compile(r"^#(\d+) \((ok|failed)\): (.*)$")
 
 
+class Exchange(NamedTuple):
+    """A call and its answer."""
+
+    name: str
+    arguments: Mapping[str, JSON]
+    answer: str
+
+    @property
+    def succeeded(self) -> bool:
+        result = RESULT.match(self.answer)
+        return result is not None and result[2] == "ok"
+
+
 @dataclass(slots=True)
 class Facts:
     """``values`` are the user's, ``questions`` counts the questions for each name, ``open`` are
@@ -72,6 +86,7 @@ class Facts:
     last_call: int = 0
     """The largest number in a call's id."""
     characters: int = 0
+    exchanges: list[Exchange] = field(default_factory=list)
     _calls: dict[str, ToolCall] = field(default_factory=dict)
 
     def take(self, message: Message) -> None:
@@ -88,8 +103,10 @@ class Facts:
             self.last_call = max([self.last_call, *(int(n.group(1)) for n in numbers if n)])
         elif message.role == "tool":
             call = self._calls.get(message.tool_call_id or "")
-            name, arguments = (call.name, call.arguments) if call else (message.name or "", "{}")
-            _read_answer(self, name, _object(arguments), message)
+            name = call.name if call else message.name or ""
+            arguments = _object(call.arguments) if call else {}
+            self.exchanges.append(Exchange(name, arguments, message.content))
+            _read_answer(self, name, arguments, message)
         elif message.role == "system" and is_note(message.content):
             for who, text in read_note(message.content):
                 if who == SAID.removesuffix(": "):
