@@ -178,13 +178,14 @@ def reply_without_steps(
         here = replace(
             temptation, situation=f"{facts.request}:{number}", characters=facts.characters
         )
-        reply = MachineExecutor(facts, books.move(), judge, here, tools).reply()
+        move = books.move()
+        reply = MachineExecutor(facts, move, judge, here, tools).reply()
         own = [call for call in reply.tool_calls if call.name == TOOL_NAME]
         for call in own:
             operation = parse_step(call.arguments)
             assert not isinstance(operation, str)
             if isinstance(operation, Complete | Fail):
-                return _ended(operation, reply, facts)
+                return _ended(operation, reply, facts, move.message)
             problem = books.operate(operation)
             text = f"Nothing was done: {problem}." if problem else f"{_TAKEN}: {operation.kind}."
             facts.take(Message("assistant", "", (call,)))
@@ -198,10 +199,13 @@ def reply_without_steps(
     raise InternalBug("the reference executor goes in a circle")
 
 
-def _ended(operation: Complete | Fail, reply: ModelReply, facts: Facts) -> ModelReply:
-    executed = isinstance(operation, Complete)
-    reason = operation.summary if isinstance(operation, Complete) else operation.reason
-    outcome = {"outcome": "executed" if executed else "refused", "reason": reason}
+def _ended(operation: Complete | Fail, reply: ModelReply, facts: Facts, message: str) -> ModelReply:
+    """The end of the session. The user reads its reason: ``message`` where nothing else may be
+    said."""
+    if isinstance(operation, Complete):
+        outcome = {"outcome": "executed", "reason": operation.summary}
+    else:
+        outcome = {"outcome": "refused", "reason": message or operation.reason}
     return Replies(facts).tool(END_SESSION, outcome, reply.content)
 
 
