@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from sopilot.agent.approvers import Vote
     from sopilot.agent.budgets import Budgets
     from sopilot.agent.result import Ending
     from sopilot.audit.report import Report
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         ToolSchema,
         User,
     )
+    from sopilot.records.entitlements import Vote
     from sopilot.runner.conversations import Conversation, conversation
     from sopilot.runner.functions import audit_trace, check
     from sopilot.runner.functions import compile_programs as compile
@@ -49,6 +49,7 @@ _HOME = {
     "sopilot.tasks.task": ("Result", "Task"),
     "sopilot.runner.runner": ("Runner", "RunnerSession", "load"),
     "sopilot.runner.functions": ("audit_trace", "check", "compile"),
+    "sopilot.records.entitlements": ("Vote",),
     "sopilot.runner.conversations": ("Conversation", "conversation"),
     "sopilot.runner.guard": (
         "Guard",
@@ -64,7 +65,6 @@ _HOME = {
     "sopilot.messages.errors": ("RunEnded", "UserMistake"),
     "sopilot.agent.budgets": ("Budgets",),
     "sopilot.agent.result": ("Ending",),
-    "sopilot.agent.approvers": ("Vote",),
     "sopilot.views.refusals": ("Refusal",),
     "sopilot.audit.report": ("Report",),
     "sopilot.protocols": (

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from desk_runs import RecordingModel, ScriptedModel, briefing_of, calls, play, user_of
 
-from sopilot.agent.approvers import Operator, Vote
+from sopilot.agent.approvers import Operator
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_session
@@ -21,6 +21,7 @@ from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.machine.approvals import HeldCall
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolCall
+from sopilot.records.entitlements import Vote
 from sopilot.records.store import Settings
 from sopilot.session.opening import resume_session
 from sopilot.session.session import Session

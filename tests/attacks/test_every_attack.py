@@ -26,7 +26,7 @@ from framework_agents import EVERY_FRAMEWORK, FRAMEWORKS, FrameworkAgent
 from scripted_moves import Case, Move, RecordingTools, Script, call, start
 from silent_user import SilentUser
 
-from sopilot.agent.approvers import Operator, Vote
+from sopilot.agent.approvers import Operator
 from sopilot.agent.loop import open_run, run_session
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
@@ -36,6 +36,7 @@ from sopilot.machine.proof import guard as guards
 from sopilot.machine.proof.licence import Licence
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
+from sopilot.records.entitlements import Vote
 from sopilot.runner.hook import ProcedureHook
 from sopilot.session import admission
 from sopilot.stores.memory import MemoryStore

@@ -16,7 +16,7 @@ from langchain_core.tools import StructuredTool
 from pydantic import AfterValidator, BaseModel, Field, field_validator
 from scripted_moves import ENTER, Move, Script, call, say, start
 
-from sopilot.agent.approvers import Operator, Vote
+from sopilot.agent.approvers import Operator
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run
 from sopilot.compiler.pipeline import compile_handbook
@@ -24,6 +24,7 @@ from sopilot.handbook.reader import load_handbook
 from sopilot.machine.approvals import HeldCall
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolCall, ToolResult, ToolSchema
+from sopilot.records.entitlements import Vote
 from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.tools import as_tools
 from sopilot.stores.memory import MemoryStore

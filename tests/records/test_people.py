@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records_cli import WAITING, ran, refused, shown
+from records_cli import WAITING, ran, refused, shown, token
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from sopilot.integrations.mcp.options import ServerOptions
@@ -117,6 +117,12 @@ def test_adding_somebody_again_keeps_what_they_are() -> None:
     assert sue() == (["supervisor", "auditor"], ["s.huber"])
     ran("people", "add", "Sue", "--role", "clerk", "--anew")
     assert sue() == (["clerk"], [])
+
+
+def test_a_token_belongs_to_a_known_person_under_a_new_name() -> None:
+    token("Sue")
+    assert refused("people", "token", "Mal", "--name", "new") == "unknown-person"
+    assert refused("people", "token", "Sue", "--name", " SUE") == "token-exists"
 
 
 @pytest.mark.parametrize(

@@ -173,7 +173,8 @@ def test_no_byte_of_a_person_stays_in_what_is_written_about_a_store(tmp_path: Pa
     ran("people", "require", "privacy")
     ran("run", "bank", "--task", "transfer-rent-share")
     ran("records", "actions", "--where", "username=anna")
-    ran("privacy", "hold", "anna", "--why", "anna ./. ben")
+    for _ in range(2):
+        ran("privacy", "hold", "anna", "--why", "anna ./. ben")
     wanted = (*ERASE, "--subject", "Anna")
     assert [*json.loads(run(*wanted, "--json").stdout)["held"].values()] == ["anna ./. ben"]
     assert refused("privacy", "lift", "ann") == "no-hold"
@@ -196,6 +197,17 @@ async def test_a_person_is_found_however_their_name_is_spelled(name: str) -> Non
     await open_session(store, {})
     found = [len(await sessions_with(store, [text])) for text in (name, name.upper(), "nobody")]
     assert found == [2, 2, 0]
+
+
+@pytest.mark.parametrize(
+    "text", ["it is Zoë", '{"name": ["zoë", 1]}', '{"zoë": 1}', '"zo\\u00eb"', '["{no", "ＺＯË"]']
+)
+async def test_a_person_is_found_wherever_the_name_stands(text: str) -> None:
+    store = MemoryStore()
+    session = await open_session(store, {})
+    await session.user_said(text)
+    assert [one.id for one in await sessions_with(store, ["zoë"])] == [session.id]
+    assert await sessions_with(store, ["zoe1", ""]) == []
 
 
 def test_the_narrowest_class_says_how_long_contents_are_kept() -> None:
@@ -293,7 +305,8 @@ def test_resuming_shows_contents_to_readers_alone(tokens: Mapping[str, str]) -> 
 def test_only_a_person_who_may_erase_learns_which_sessions_name_somebody(
     tokens: Mapping[str, str],
 ) -> None:
-    assert refused(*ERASE, "--subject", "anna", token=tokens["Mo"]) == "not-entitled"
+    for words in ((*ERASE, "--subject", "anna"), ("privacy", "set", "readers", "clerk")):
+        assert refused(*words, token=tokens["Mo"]) == "not-entitled"
     ran(*ERASE, "--subject", "anna", token=tokens["Root"])
 
 

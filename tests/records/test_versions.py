@@ -42,6 +42,8 @@ def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:
     assert "session" in shown(*paid(book), code=WAITING)
     ran("people", "require", "sign-off")
     assert refused(*paid(book)) == "not-released"
+    backwards = ("--from", "2026-02-01", "--to", "2026-01-01")
+    assert refused("handbooks", "release", book, "--as", "Ada", *backwards) == "no-time"
     released = shown("handbooks", "release", book, "--as", "Ada")
     assert (released["version"], released["author"], released["difference"]) == (1, "Ada", {})
     assert refused(*paid(book)) == "not-signed-off"
@@ -59,6 +61,9 @@ def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:
     assert refused(*paid(book)) == "not-released"
     ran(*vote, "Sue")
     ran("handbooks", "withdraw", "till", 1, "--as", "Bo")
+    old_book = book.parent / "old.yaml"
+    old_book.write_text(BOOK)
+    assert refused(*paid(old_book)) == "not-in-force"
     assert shown("resume", waiting, "--as-started")["ending"] == "executed"
 
 

@@ -18,7 +18,6 @@ from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings
 from sopilot.session import admission
-from sopilot.session.decisions import decide_or_leave
 from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.orphans import waiting_in
 from sopilot.session.session import Session
@@ -325,11 +324,6 @@ async def test_a_call_that_expires_within_so_many_minutes_is_due(
     clock.advance(later)
     calls = await due_calls(store, minutes, clock=clock)
     assert [(call.session, call.call_id) for call in calls] == [(session.id, "w")] * due
-    if due:
-        assert (calls[0].approvals, calls[0].needed, calls[0].escalated) == (0, 2, {})
-        assert (await due_calls(store, minutes, once=True, clock=clock)) == calls
-        assert (await due_calls(store, minutes, once=True, clock=clock)) == []
-        assert (await due_calls(store, minutes, clock=clock)) == calls
 
 
 # --- waiting --------------------------------------------------------------------------
@@ -395,16 +389,6 @@ async def test_waiting_goes_on_while_another_has_the_session(store: MemoryStore)
     assert (held.state, naps) == (HeldState.APPROVED, [0, 1, 2])
     await go_on(session)
     assert len(moved(session, "refund")) == 1
-
-
-async def test_a_decision_left_for_a_running_session_is_noticed(store: MemoryStore) -> None:
-    session = await waiting_wire(store)
-    assert await session.has_decisions() is False
-    by = {"by": "ann", "role": "supervisor", "clock": session.clock}
-    _, after, left = await decide_or_leave(store, session.id, "approve", "w", **by)
-    assert (after.approvals, left, await session.has_decisions()) == (0, True, True)
-    await session.take_decisions()
-    assert (session.ledger.held["w"].approvals, await session.has_decisions()) == (1, False)
 
 
 async def test_held_calls_survive_a_crash(store: MemoryStore) -> None:

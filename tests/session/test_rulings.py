@@ -124,7 +124,7 @@ def objected(
 ) -> tuple[str | None, Mapping[str, JSON]]:
     rules = Entitlements(people or People(), metadata or {}, Configuration(), **options)
     try:
-        return None, rules.require(Vote(decision, by, role, arguments, who), held, at)
+        return None, rules.require(Vote(decision, by, role, arguments, who=who), held, at)
     except UserMistake as refused:
         return refused.diagnostics[0].code, {}
 

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from counter_sessions import attempt, opened, ready_for, run, tools_of, waiting_wire
+from counter_sessions import attempt, opened, run, waiting_wire
 
 from counter_desk import HANDBOOK
 from sopilot.messages.errors import UserMistake
@@ -79,25 +79,6 @@ def test_unknown_sessions_and_stores_are_misuse(waiting: str) -> None:
     assert run("sessions", "list", "--store", "mysql:here").exit_code == 2
     with pytest.raises(UserMistake, match="isn't the address of a store"):
         open_store("sqlite:")
-
-
-def test_settling_an_unknown_outcome(tmp_path: Path) -> None:
-    where = f"sqlite:{tmp_path}/s.db"
-
-    async def prepare() -> str:
-        store = open_store(where)
-        session = await ready_for("transfer", store, clock=None)
-        tools_of(session).failing.add("transfer")
-        await attempt(session, "transfer", "t")
-        await session.release()
-        await store.close()
-        return session.id
-
-    session_id = asyncio.run(prepare())
-    assert "outcome unknown" in run("approvals", "list", session_id, "--store", where).output
-    options = ("--as", "ann", "--happened", "--store", where, "--json")
-    settled = run("approvals", "resolve", session_id, "t", *options)
-    assert json.loads(settled.output)["unknown"] == []
 
 
 def test_export_sign_and_verify(waiting: str, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from sopilot.records.loading import register
 from sopilot.records.people import Principal, change_people
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Lease, SessionRecord, Settings, Store
-from sopilot.session.decisions import decide_or_leave, resolve_when_free
+from sopilot.session.decisions import decide_or_leave
 from sopilot.session.opening import resume_session
 from sopilot.session.orphans import (
     keep_sweeping,
@@ -270,8 +270,8 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
     assert "outcome unknown" in run("approvals", "list", session_id).output
     resumed = run("resume", session_id)
     assert (resumed.exit_code, "outcome unknown" in resumed.output) == (1, True)
-    settled = run("approvals", "resolve", session_id, "t", "--as", "olga", "--happened")
-    assert settled.exit_code == 0
+    settled = run("approvals", "resolve", session_id, "t", "--as", "olga", "--happened", "--json")
+    assert (settled.exit_code, json.loads(settled.output)["unknown"]) == (0, [])
     assert run("sessions", "list", "--orphaned").output == "no sessions\n"
     assert run("sessions", "sweep").exit_code == 0
     assert run("store", "migrate").output == "schema 1\n"
@@ -303,17 +303,6 @@ async def test_saying_how_a_call_ended_takes_the_same_people_as_an_approval(
     await session.resolve_outcome("t", ok=False, by="", who=olga)
     *_, row = (await register(store, Wanted(action="transfer"))).entries(None)
     assert row.decisions[-1]["principal"] == {"method": "token", "proof": "olga-1"}
-
-
-async def test_resolving_an_outcome_tells_what_is_still_unknown(clock: HandClock) -> None:
-    store, tools = MemoryStore(), CountingTools()
-    tools.failing.add("transfer")
-    session = await ready_for("transfer", store, tools=tools, clock=clock)
-    await attempt(session, "transfer", "t")
-    await session.release()
-    assert await resolve_when_free(store, session.id, "t", ok=True, by="sue") == ()
-    back = await resume_session(store, session.id, tools=tools, clock=clock)
-    assert back.unknown_outcomes == ()
 
 
 async def test_sweeping_goes_on_where_a_store_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,22 +23,10 @@ from sopilot.protocols import (
     ToolSchema,
     Usage,
 )
-from sopilot.records.people import THE_MACHINE, Principal
+from sopilot.records.entitlements import Vote
+from sopilot.records.people import THE_MACHINE
 from sopilot.values.json import JSON
 from sopilot.values.text import visible
-
-
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """One decision of one person in one role: ``approve``, ``reject`` or ``amend``."""
-
-    decision: str
-    by: str
-    role: str
-    arguments: Mapping[str, JSON] | None = None
-    reason: str = ""
-    who: Principal | None = None
-    """How they proved who they are."""
 
 
 class Operator(Protocol):

@@ -348,15 +348,7 @@ class CallHandler:
         if self._operator is not None and held.state is HeldState.WAITING:
             for vote in await self._operator.decide(held):
                 try:
-                    held = await self._session.decide(
-                        vote.decision,
-                        held.call_id,
-                        by=vote.by,
-                        role=vote.role,
-                        arguments=vote.arguments,
-                        reason=vote.reason,
-                        who=vote.who,
-                    )
+                    held = await self._session.record_vote(held.call_id, vote)
                 except UserMistake as refused:
                     if vote.who is not THE_MACHINE:
                         raise

@@ -28,13 +28,13 @@ from sopilot.values.json import JSON, spell
 class ActionOutcome(StrEnum):
     CARRIED_OUT = "carried out"
     FAILED = "failed"
-    """The tool says that it did not happen."""
+    """The tool answered that it didn't happen."""
     UNKNOWN = "unknown"
-    """It broke off, so its effect is unknown."""
+    """It broke off."""
     ATTEMPTED = "attempted"
     """It was made, and no answer is on record yet."""
     HELD = "held"
-    """It was not made: ``awaits`` says what for."""
+    """It wasn't made; ``awaits`` is the reason."""
     REJECTED = "rejected"
     EXPIRED = "expired"
 
@@ -71,7 +71,7 @@ class ActionEntry:
     outcome: ActionOutcome
     arguments: Mapping[str, JSON]
     seq: int
-    """Of the event that asked for it."""
+    """The event that requested it."""
     grade: str = ""
     """Empty where nothing is guarded, or the call was not made."""
     session_id: str = ""
@@ -90,7 +90,7 @@ class ActionEntry:
     expires_at: float | None = None
     requested: Mapping[str, JSON] | None = None
     repeats: int = 0
-    """How often the same call was asked for again while it waited."""
+    """Repetitions of the same call while it waited."""
     findings: tuple[str, ...] = ()
     """Findings of recorded audits of its session, with their dispositions; not part of the row."""
 
@@ -111,7 +111,7 @@ class ActionEntry:
     def row(self) -> ActionRow:
         rest: dict[str, JSON] = {"seq": self.seq}
         for name, value in zip(_REST, _rest_of(self), strict=True):
-            # Arguments that were asked for may be none at all; anything else is left out then.
+            # Requested arguments may be an empty object; other fields are left out if empty.
             if value or (name == "requested" and value is not None):
                 rest[name] = _plain(value) if type(value) is tuple else value
         return ActionRow(
@@ -195,7 +195,7 @@ FOLDED = frozenset({"start", "domain_call", "domain_result", "decision", "note"}
 
 
 class Register:
-    """``changing`` tells whether an action may change something; others are no rows."""
+    """``changing`` tells whether an action may change something; other actions get no row."""
 
     def __init__(self, changing: Callable[[str], bool]) -> None:
         self.changing = changing
@@ -275,7 +275,7 @@ class Register:
 
     def _held(self, event: Event, stored: Event, details: Mapping[str, JSON]) -> ActionEntry:
         mapping = _mapping(stored.payload.get("details"))
-        # Of a note whose details were erased nothing is known but that it was made.
+        # A note whose details were erased still shows that a call was held.
         call_id = str(details.get("call_id") or f"#{event.seq}")
         expires, needed, roles = (details.get(name) for name in ("expires_at", "needed", "roles"))
         return replace(

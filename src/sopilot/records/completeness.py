@@ -10,21 +10,6 @@ from sopilot.records.log import NO_ACTIONS, LogEntry, SealFile, head_of, leaves_
 from sopilot.records.merkle_tree import roots_at
 from sopilot.trace.chain import Head
 
-FOREIGN_KEY = "foreign-key"
-BAD_SEAL = "bad-seal"
-MISSING_ENTRY = "missing-entry"
-SHORT_LOG = "short-log"
-REWRITTEN_LOG = "rewritten-log"
-REWRITTEN_ENTRY = "rewritten-entry"
-DELETED = "deleted-session"
-INSERTED = "inserted-session"
-CUT = "cut-session"
-REWRITTEN = "rewritten-session"
-REGISTER = "register-differs"
-UNREADABLE = "unreadable-session"
-ERASED = "erased-session"
-PRUNED_SINCE = "pruned-since"
-
 
 class Gap(NamedTuple):
     code: str
@@ -73,14 +58,13 @@ def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
     roots = roots_at(leaves_of(seals.lines), {sealed.head.size for sealed in seals.heads})
     for sealed in seals.heads:
         size = sealed.head.size
+        head = f"the head of {size} entries"
         if sealed.key not in keys:
-            gaps.append(Gap(FOREIGN_KEY, f"the head of {size} entries is signed with another key"))
+            gaps.append(Gap("foreign-key", f"{head} is signed with another key"))
         elif not sealed.is_genuine:
-            gaps.append(Gap(BAD_SEAL, f"the signature of the head of {size} entries is wrong"))
+            gaps.append(Gap("bad-seal", f"the signature of {head} is wrong"))
         elif seals.lines and roots.get(size, b"").hex() != sealed.head.root:
-            gaps.append(
-                Gap(BAD_SEAL, f"the entries beside the head of {size} are not those it covers")
-            )
+            gaps.append(Gap("bad-seal", f"the entries beside {head} are not those it covers"))
     return gaps
 
 
@@ -99,20 +83,14 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
         known = store.log[:size] if as_sealed else seals.entries()[:size]
     gaps += missing_entries(store.log)
     if len(store.log) < size:
-        gaps.append(
-            Gap(
-                SHORT_LOG,
-                f"the log has {len(store.log)} entries and the head covers {size}: "
-                "its end was cut off, or an old copy was restored",
-                entry=len(store.log),
-            )
+        message = (
+            f"the log has {len(store.log)} entries and the head covers {size}: "
+            "its end was cut off, or an old copy was restored"
         )
+        gaps.append(Gap("short-log", message, entry=len(store.log)))
     elif not (as_sealed if seals.lines else head_of(store.log[:size], 0).root == sealed.head.root):
-        gaps.append(
-            Gap(
-                REWRITTEN_LOG, f"the first {size} entries of the log are not those that were sealed"
-            )
-        )
+        message = f"the first {size} entries of the log are not those that were sealed"
+        gaps.append(Gap("rewritten-log", message))
     if gaps and known:
         gaps += _entries(known, store.log)
     compared.covered = {item.session_id: item for item in known or store.log[:size]}
@@ -129,18 +107,23 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
             gaps.append(gap)
         elif store.heads[session_id].seq > entry.seq:
             compared.moved.append(session_id)
-    for session_id in store.twice:
-        gaps.append(Gap(INSERTED, f"session {session_id} is in the store twice", session_id))
-    for session_id in digests:
-        if session_id not in store.heads:
-            whose = f"session {session_id}" if session_id else "a session"
-            message = f"the register has rows of {whose} that is not in the store"
-            gaps.append(Gap(INSERTED, message, session_id))
-    for session_id in store.heads:
-        if session_id not in logged and session_id not in compared.covered:
-            message = f"session {session_id} stands in the store, and no entry is its own"
-            gaps.append(Gap(INSERTED, message, session_id))
+    inserted = [(name, f"session {name} is in the store twice") for name in store.twice]
+    inserted += [
+        (name, f"the register has rows of {_named(name)} that is not in the store")
+        for name in digests
+        if name not in store.heads
+    ]
+    inserted += [
+        (name, f"session {name} stands in the store, and no entry is its own")
+        for name in store.heads
+        if name not in logged and name not in compared.covered
+    ]
+    gaps += [Gap("inserted-session", message, name) for name, message in inserted]
     return compared
+
+
+def _named(session_id: str) -> str:
+    return f"session {session_id}" if session_id else "a session"
 
 
 def missing_entries(log: Sequence[LogEntry]) -> Iterator[Gap]:
@@ -149,7 +132,7 @@ def missing_entries(log: Sequence[LogEntry]) -> Iterator[Gap]:
         if entry.number > expected:
             last = entry.number - 1
             missing = f"{expected}" if last == expected else f"{expected} to {last}"
-            yield Gap(MISSING_ENTRY, f"entry {missing} of the log is missing", entry=expected)
+            yield Gap("missing-entry", f"entry {missing} of the log is missing", entry=expected)
         expected = entry.number + 1
 
 
@@ -161,17 +144,17 @@ def _entries(known: Sequence[LogEntry], log: Sequence[LogEntry]) -> Iterator[Gap
             continue
         instead = "nothing" if result is None else f"session {result.session_id} at {result.seq}"
         was = f"entry {entry.number} was session {entry.session_id} at {entry.seq}"
-        yield gap_at(entry, REWRITTEN_ENTRY, f"{was}; {instead} stands there now")
+        yield gap_at(entry, "rewritten-entry", f"{was}; {instead} stands there now")
 
 
 def _session(entry: LogEntry, head: Head | None, digests: Mapping[str, str]) -> Gap | None:
     session_id = entry.session_id
     if head is None:
         had = f"it had {entry.seq + 1} events (entry {entry.number})"
-        return gap_at(entry, DELETED, f"session {session_id} is gone; {had}")
+        return gap_at(entry, "deleted-session", f"session {session_id} is gone; {had}")
     if head.seq < entry.seq:
         message = f"session {session_id} has {head.seq + 1} events and had {entry.seq + 1}"
-        return gap_at(entry, CUT, message)
+        return gap_at(entry, "cut-session", message)
     if head.seq == entry.seq and head.hash != entry.hash:
         return rewritten(entry)
     if head.seq == entry.seq and digests.get(session_id, NO_ACTIONS) != entry.actions:
@@ -182,7 +165,7 @@ def _session(entry: LogEntry, head: Head | None, digests: Mapping[str, str]) -> 
 def rewritten(entry: LogEntry) -> Gap:
     return gap_at(
         entry,
-        REWRITTEN,
+        "rewritten-session",
         f"session {entry.session_id} is not the one that was sealed: "
         f"an event up to number {entry.seq} is another",
     )
@@ -190,7 +173,7 @@ def rewritten(entry: LogEntry) -> Gap:
 
 def register_differs(session_id: str) -> Gap:
     return Gap(
-        REGISTER,
+        "register-differs",
         f"the register's rows of session {session_id} are not those that its trace makes",
         session_id,
     )

@@ -5,7 +5,7 @@ Nothing of a deviation can be changed, only continued.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
 from sopilot.messages.errors import mistake
@@ -63,37 +63,28 @@ def fold_deviations(entries: Iterable[Entry]) -> dict[int, Deviation]:
     for number, at, name, it in entries:
         if name == "deviation_opened":
             deviations[number] = Deviation(
-                number, at, str(it["session"]), str(it["code"]), _whole(it["event"]),
+                number, at, str(it["session"]), str(it["code"]), int(it["event"]),
                 str(it["explanation"]), str(it.get("sentence") or ""),
             )  # fmt: skip
             continue
-        item = deviations.get(_whole(it.get("deviation")))
+        item = deviations.get(it["deviation"])
         if item is None:
             continue
         item.history.append({"at": at, "entry": name, **it})
-        by = _text(it, "by")
+        by = it.get("by") or None
         if name == "deviation_assigned":
-            due = it.get("due")
-            item.owner = _text(it, "owner") or item.owner
-            item.due = float(due) if isinstance(due, int | float) else item.due
+            item.owner = it.get("owner") or item.owner
+            item.due = it.get("due") or item.due
         elif name == "deviation_judged":
             item.state, item.judged_by = JUDGED, by
             item.disposition, item.cause, item.remedy = (
-                _text(it, field_name) for field_name in ("disposition", "cause", "remedy")
+                it.get(key) or None for key in ("disposition", "cause", "remedy")
             )
         elif name == "deviation_closed":
             item.state, item.closed_by = CLOSED, by
         elif name == "deviation_reopened":
             item.state, item.judged_by, item.closed_by = OPEN, None, None
     return deviations
-
-
-def _whole(value: JSON) -> int:
-    return value if isinstance(value, int) else -1
-
-
-def _text(details: Mapping[str, JSON], name: str) -> str | None:
-    return str(details.get(name) or "") or None
 
 
 def findings_of(deviations: Iterable[Deviation]) -> dict[str, tuple[str, ...]]:

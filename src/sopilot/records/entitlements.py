@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from sopilot.machine.approvals import CallLedger, HeldCall, HeldState
 from sopilot.machine.program_set import ProgramSet
@@ -31,7 +32,7 @@ from sopilot.values.json import JSON, Fields, same_name, spell
 from sopilot.values.schema import violation
 
 REFUSED = {"approved-twice", "beyond-limit", "not-entitled", "party", "unauthenticated"}
-"""Attempts to decide that stand in the trace: somebody tried what they may not."""
+"""Codes of refused decisions that are recorded in the trace."""
 
 _PROVE = "this store takes decisions only from people who prove who they are"
 
@@ -42,28 +43,41 @@ _NO_MACHINE = (
 _NO_PERSON = {*(str(item) for item in Actor if item is not Actor.OPERATOR), "agent", "assistant"}
 
 
-@dataclass(frozen=True, slots=True)
-class Vote:
-    """A decision on a held call. Only an amendment has ``arguments``; ``who`` is the proof of
-    identity, if there is one."""
+class Ballot(TypedDict, total=False):
+    """The fields of a ``Vote`` besides the decision."""
 
-    decision: str
     by: str
     role: str
+    arguments: Mapping[str, JSON] | None
+    reason: str
+    who: Principal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """One decision of one person on a held call: ``approve``, ``reject``, ``amend`` or ``expire``.
+    Only an amendment has ``arguments``. ``who`` is the proof of identity, if there is one."""
+
+    decision: str
+    by: str = ""
+    role: str = ""
     arguments: Mapping[str, JSON] | None = None
+    reason: str = ""
     who: Principal | None = None
 
-    def refused(self, call_id: str, problem: Diagnostic) -> Note:
-        details: dict[str, JSON] = {
-            "call_id": call_id,
-            "decision": self.decision,
-            "by": self.by,
-            "role": self.role,
-            "identity": identity_of(self.who.as_json() if self.who is not None else None),
-            "code": problem.code,
-            "why": problem.message,
-        }
-        return Note(DECISION_REFUSED, details)
+
+def refused_vote(vote: Vote, call_id: str, problem: Diagnostic) -> Note:
+    """The note of a refused decision."""
+    details: dict[str, JSON] = {
+        "call_id": call_id,
+        "decision": vote.decision,
+        "by": vote.by,
+        "role": vote.role,
+        "identity": identity_of(vote.who.as_json() if vote.who is not None else None),
+        "code": problem.code,
+        "why": problem.message,
+    }
+    return Note(DECISION_REFUSED, details)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +115,7 @@ class Entitlements:
         return principal
 
     def require_witness(self, pending: CallRecord, by: str, who: Principal | None) -> None:
-        """Raise for a person who can't say how a call ended: one who has a part in it could have
-        it made twice."""
+        """Raise for a person who can't resolve a call: a party to it could have it made twice."""
         if not same_name(by):
             raise mistake("nobody", "name the person who found out how the call ended")
         if who is None and "identity" in self.people.demands:
@@ -133,8 +146,7 @@ class Entitlements:
         return {} if who is None else who.as_json(through)
 
     def _require_fit(self, action: str, arguments: Mapping[str, JSON]) -> None:
-        """Raise unless the action takes such arguments, as far as its handbook says what it
-        takes."""
+        """Raise unless the arguments fit the inputs that the handbook declares, if any."""
         every = (program.actions.get(action) for program in self.programs.values())
         facts = next((item for item in every if item is not None), None)
         if facts is None or not facts.inputs:
@@ -152,8 +164,8 @@ class Entitlements:
     def _require_no_part(
         self, by: str, process: str | None, *arguments: Mapping[str, JSON]
     ) -> None:
-        """Raise for a person who asks for the call, is meant in it, or wrote the rules: in the call
-        as it was asked for, and as they would have it."""
+        """Raise for a person who requested the call, is named in it, or wrote the handbook: in the
+        call as it was requested, and as they amend it."""
         whose, names = "", self.people.names_of(by)
         model = same_name(str(self.metadata.get("model") or ""))
         requester = same_name(str(self.metadata.get("requester") or ""))
@@ -213,7 +225,7 @@ def _require_open(vote: Vote, held: HeldCall) -> None:
 
 
 def _names_in(value: JSON) -> Iterator[str]:
-    """Wherever in a value somebody can be named; customers have numbers, too."""
+    """Every text and number in a value: customers may be named by a number."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             yield key

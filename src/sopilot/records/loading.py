@@ -327,7 +327,7 @@ async def rebuild_register(
     for each in heads:
         try:
             while not await store.records.replace_actions(*await traces.rows(each.session_id)):
-                pass  # somebody went on with it meanwhile
+                pass  # the session went on meanwhile
         except Pruned:
             pass  # its rows are what there is
         except SopilotError as problem:
@@ -344,7 +344,7 @@ async def register(
     *,
     columns: Sequence[str] = (),
 ) -> Selected:
-    """The actions of all sessions of the store that are asked for."""
+    """Select actions of all sessions of the store."""
     rows = await store.records.actions(wanted)
     total = await store.records.count_actions()
     deviations = await folded(store, DEVIATIONS, fold_deviations)

@@ -9,6 +9,7 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from sopilot.messages.errors import mistake
@@ -18,11 +19,11 @@ from sopilot.records.log import Entry
 from sopilot.records.selection import read_condition, value_at
 from sopilot.records.store import Store
 from sopilot.trace.events import MACHINE, identity_of
-from sopilot.values.json import JSON, same_name
+from sopilot.values.json import JSON, Fields, same_name
 from sopilot.values.text import moment, table
 
 ADMINISTRATOR = "administrator"
-"""Once somebody has this role, only they change people."""
+"""Once a person with this role can prove it, only administrators change people."""
 
 TOKEN, OPENID = "token", "openid"
 ADDED = "person_added"
@@ -113,32 +114,32 @@ class People:
     that were signed off run. ``privacy``: contents stand beside the traces. ``keys``: there they
     are encrypted."""
 
-    def apply(self, name: str, it: Mapping[str, JSON]) -> None:
+    def apply(self, name: str, it: Fields) -> None:
         """Apply an entry of the journal. Unknown entries are a later release's, and ignored."""
         match name:
             case "person_added":
-                lists = (_texts(it[key]) for key in _LISTS)
+                lists = (tuple(it[key]) for key in _LISTS)
                 self.persons[same_name(str(it["person"]))] = Person(str(it["person"]), *lists)
             case "person_removed":
                 gone = same_name(str(it["person"]))
                 self.persons.pop(gone, None)
-                # Also when somebody of that name comes back.
+                # Tokens stay revoked if a person of that name is added again.
                 self._revoke(lambda token: same_name(token.person) == gone)
             case "token_issued":
                 until = it.get("expires_at")
                 self.tokens[str(it["sha256"])] = Token(
-                    str(it["token"]), str(it["person"]), None if until is None else _number(until)
+                    str(it["token"]), str(it["person"]), None if until is None else float(until)
                 )
             case "token_revoked":
                 self._revoke(lambda token: token.name == it["token"])
             case "limit_set":
-                self.limits[str(it["role"])] = _texts(it["conditions"])
+                self.limits[str(it["role"])] = tuple(it["conditions"])
             case "deputy_named":
                 person, absent, role = (str(it[key]) for key in ("person", "for", "role"))
-                begin, end = _number(it["begin"]), _number(it["end"])
+                begin, end = float(it["begin"]), float(it["end"])
                 self.deputies.append(Deputy(person, absent, role, begin, end))
             case "escalation_set":
-                self.escalations[str(it["role"])] = str(it["to"]), _number(it["before_seconds"])
+                self.escalations[str(it["role"])] = str(it["to"]), float(it["before_seconds"])
             case "provider_named":
                 self.providers[str(it["issuer"])] = Provider(str(it["issuer"]), str(it["audience"]))
             case "demanded":
@@ -175,7 +176,7 @@ class People:
         return not self.has_administrator() or bool(wanted & self.roles_of(who))
 
     def name_of(self, by: str, who: Principal | None) -> str:
-        """The one name of the person who acts: an alias is no second person."""
+        """The person's own name for an alias: an alias isn't a second person."""
         if who is not None and who.name:
             if by and same_name(by) not in self.names_of(who.name):
                 raise mistake("another-name", f"this is {who.name}'s token, not `{by}`'s")
@@ -215,7 +216,7 @@ class People:
     def entitled(
         self, name: str, role: str, at: float, expires_at: float | None
     ) -> tuple[str, str] | None:
-        """In which role of their own, and through what, somebody may decide as ``role``."""
+        """The role of their own in which a person may decide as ``role``, and through what."""
         person = self.person(name)
         if person is None:
             return None
@@ -254,8 +255,8 @@ def fold_people(entries: Iterable[Entry]) -> People:
 
 
 def _require_consistent(people: People, name: str, details: Mapping[str, JSON]) -> None:
-    """Apply the entry to ``people``; raise where that makes one name two people's, or leaves
-    nobody who could change them."""
+    """Apply the entry to ``people``; raise if two people then share a name, or no administrator is
+    left."""
     had = people.has_administrator()
     people.apply(name, details)
     new = people.persons.get(same_name(str(details.get("person")))) if name == ADDED else None
@@ -269,26 +270,17 @@ def _require_consistent(people: People, name: str, details: Mapping[str, JSON]) 
         raise mistake("last-administrator", message, help="give another one a token first")
 
 
-def _texts(value: JSON) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()
-
-
-def _number(value: JSON) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
-
-
-def person_details(people: People, values: Mapping[str, JSON]) -> dict[str, JSON]:
+def person_details(people: People, values: Fields) -> dict[str, Any]:
     """A person with the roles and names they have already, unless ``anew`` replaces them."""
     name = str(values["person"])
     own = people.persons.get(same_name(name))
-    reply: dict[str, JSON] = {"person": own.name if own is not None else name}
-    for field_name in _LISTS:
-        known = () if own is None or values.get("anew") else getattr(own, field_name)
-        reply[field_name] = list(dict.fromkeys((*known, *_texts(values.get(field_name)))))
-    names = [name for field_name in _LISTS for name in _texts(reply[field_name])]
-    if not all(map(same_name, (name, *names))):
+    lists: dict[str, list[str]] = {}
+    for key in _LISTS:
+        known = () if own is None or values.get("anew") else getattr(own, key)
+        lists[key] = list(dict.fromkeys((*known, *(values.get(key) or ()))))
+    if not all(map(same_name, (name, *chain(*lists.values())))):
         raise mistake("empty-name", "a person, a role and another name must not be empty")
-    return reply
+    return {"person": own.name if own is not None else name, **lists}
 
 
 def limit_details(values: dict[str, Any]) -> dict[str, Any]:

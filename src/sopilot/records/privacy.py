@@ -1,4 +1,4 @@
-"""Contents of sessions: kept beside the trace, read on record, erased with the chain left whole.
+"""Contents of sessions: stored beside the trace, read on record, erased without breaking the chain.
 
 A policy, folded from a journal, says how long contents are kept and what must not be erased.
 """
@@ -37,7 +37,7 @@ ANY = "*"
 """Of a handbook without a period of its own."""
 
 _ENDINGS = ("completed", "refused", "abandoned", "ended", "running", "waiting", "unknown", "new")
-"""How a session stands, as `sopilot sessions list` says it."""
+"""The statuses of `sopilot sessions list`."""
 
 
 class Hold(NamedTuple):
@@ -64,7 +64,7 @@ class Policy:
     pruned: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Session → the head that it had when its events were deleted."""
     erased: set[str] = field(default_factory=set)
-    """Sessions whose contents somebody erased, on record."""
+    """Sessions whose contents were erased on record."""
 
     @property
     def holds(self) -> dict[str, str]:
@@ -101,13 +101,11 @@ def fold_policy(entries: Iterable[Entry]) -> Policy:
     for number, _, name, it in entries:
         match name:
             case "columns_named":
-                policy.columns = _texts(it.get("columns"))
+                policy.columns = frozenset(it["columns"])
             case "period_set":
-                policy.periods.pop(str(it["handbook"]), None)
-                if isinstance(seconds := it.get("seconds"), int | float):
-                    policy.periods[str(it["handbook"])] = float(seconds)
+                policy.periods[str(it["handbook"])] = float(it["seconds"])
             case "readers_named":
-                policy.readers = _texts(it.get("roles"))
+                policy.readers = frozenset(it["roles"])
             case "hold_set":
                 words = it["beside"]
                 hold = Hold(words.get("what"), str(words.get("why")), words["ref"])
@@ -119,12 +117,8 @@ def fold_policy(entries: Iterable[Entry]) -> Policy:
                 for session_id, (seq, digest) in it["sessions"].items():
                     policy.pruned[session_id] = (int(seq), str(digest))
             case "erased":
-                policy.erased |= _texts(it.get("sessions"))
+                policy.erased.update(it["sessions"])
     return policy
-
-
-def _texts(value: JSON) -> frozenset[str]:
-    return frozenset(map(str, value)) if isinstance(value, list | tuple) else frozenset()
 
 
 JOURNAL = "privacy"
@@ -194,7 +188,7 @@ async def settings_here(store: Store, people: People, settings: Settings) -> Set
 
 
 async def may_read(store: Store, who: Principal | None) -> bool:
-    """Whether contents are shown to them, or only that there were some."""
+    """Whether a person sees contents, or only that there are some."""
     readers = (await load_policy(store)).readers
     return not readers or bool(readers & (await load_people(store)).roles_of(who))
 
@@ -391,7 +385,7 @@ async def erase_contents(
     async with stopped_sessions(store, wanted, clock=clock) as (stopped, running):
         erased = {}
         for record in stopped:
-            # Somebody may have continued it since ``records`` were read.
+            # The session may have gone on since ``records`` were read.
             if record.is_unfinished and not unfinished:
                 waiting.append(record.id)
             else:
@@ -409,8 +403,8 @@ async def erase_contents(
 async def stopped_sessions(
     store: Store, session_ids: Iterable[str], *, clock: Clock
 ) -> AsyncIterator[tuple[list[SessionRecord], list[str]]]:
-    """Take the lease of each session, so that nobody continues it inside the block. Yield those
-    that were free, as they stand, and the ids of those that somebody runs."""
+    """Take the lease of each session, so that it can't go on inside the block. Yield the records
+    of the free ones and the ids of the running ones."""
     stopped, running = [], []
     leases: list[Lease] = []
     try:

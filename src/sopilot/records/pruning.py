@@ -60,8 +60,8 @@ async def prune(
     who: Principal | None = None,
     clock: Clock,
 ) -> Pruning:
-    """Sessions in one of ``states`` without an event for ``days``. What waits for people, whose
-    outcome nobody knows, or is on legal hold stays. ``archive`` has them before they go."""
+    """Prune sessions in one of ``states`` without an event for ``days``. Sessions with a waiting
+    call, an unknown outcome or a legal hold stay. ``archive`` copies them before."""
     if unknown := sorted(set(states) - set(ENDED)):
         raise mistake(
             "not-ended", f"`{unknown[0]}` isn't a state of an ended session", help=", ".join(ENDED)
@@ -78,7 +78,7 @@ async def prune(
     held = await on_hold(store, old)
     wanted = [record.id for record in old if record.id not in held]
     async with stopped_sessions(store, wanted, clock=clock) as (free, running):
-        # Somebody may have continued a session after it was listed.
+        # A session may have gone on after it was listed.
         stopped = [record for record in free if _is_old(record, states, now, days)]
         if stopped and not dry:
             if archive is not None:

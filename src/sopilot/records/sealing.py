@@ -9,9 +9,6 @@ from dataclasses import dataclass, field
 
 from sopilot.messages.errors import Pruned, RunEnded, SopilotError, raise_if_refused
 from sopilot.records.completeness import (
-    ERASED,
-    PRUNED_SINCE,
-    UNREADABLE,
     Compared,
     Gap,
     StoreView,
@@ -238,7 +235,7 @@ class _Vouched:
                 self.history.setdefault(entry.session_id, []).append(entry)
 
     async def policy(self) -> Policy:
-        """Made where it is asked for."""
+        """Read on first use."""
         if self._policy is None:
             self._last = {item.session_id: item for item in self._log[: await self._size()]}
             journal = self._last.get(PREFIX + JOURNAL)
@@ -306,16 +303,17 @@ class _Reader:
             return await self._pruned(entry)
         except SopilotError as problem:
             raise_if_refused(problem)
-            return gap_at(entry, UNREADABLE, f"session {session_id} cannot be read: {problem}")
+            message = f"session {session_id} cannot be read: {problem}"
+            return gap_at(entry, "unreadable-session", message)
         erased, vouched = loaded.record.is_erased, self.vouched
         on_record = session_id in self.policy.erased
         gone = f"contents of session {session_id} are gone, and nobody erased them"
         if erased and not on_record:
-            return gap_at(entry, ERASED, f"the {gone}")
+            return gap_at(entry, "erased-session", f"the {gone}")
         if loaded.record.is_locked:
             self.verified.locked += 1
             if not on_record and not await _is_under_key(self.store, loaded):
-                return gap_at(entry, ERASED, gone)
+                return gap_at(entry, "erased-session", gone)
         elif vouched and erased and session_id not in (await vouched.policy()).erased:
             self.verified.erased_since.append(session_id)
         known = vouched.history.get(session_id, []) if vouched else []
@@ -329,7 +327,7 @@ class _Reader:
             return register_differs(session_id)
         if wrong := _beside(loaded, known):
             message = f"the store says another {wrong} of session {session_id} than its trace"
-            return gap_at(entry, UNREADABLE, message)
+            return gap_at(entry, "unreadable-session", message)
         return None
 
     async def _pruned(self, entry: LogEntry) -> Gap | None:
@@ -338,12 +336,12 @@ class _Reader:
         head = (await self.store.record(session_id)).head
         if self.policy.pruned.get(session_id) != (head.seq, head.hash):
             message = f"the events of session {session_id} are gone, and nobody pruned them"
-            return gap_at(entry, ERASED, message)
+            return gap_at(entry, "erased-session", message)
         rows = self.digests.get(session_id, NO_ACTIONS)
         if self.vouched and not await self.vouched.has_pruned(head, rows):
             return gap_at(
                 entry,
-                PRUNED_SINCE,
+                "pruned-since",
                 f"the events of session {session_id} were deleted after the seal; the store "
                 "says that they were pruned, and no seal covers that: if it is right, seal",
             )
@@ -427,7 +425,7 @@ def verified_lines(verified: Verified, without_events: bool) -> Iterator[str]:
     if verified.pruned:
         yield (
             f"pruned: the events of {counted(verified.pruned, 'session')} were deleted, on record, "
-            "at the heads that they have; whoever archived them can verify them there"
+            "at the heads that they have; an archive of them can still be verified"
         )
     for item in verified.erased_since:
         yield f"erased: the contents of session {item}, on a record that no seal covers yet"

@@ -134,8 +134,8 @@ def _alike(value: JSON, wanted: JSON) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """``total`` is how many actions the register has; ``counts`` and ``sums`` are of those that
-    were asked for. ``sums``: what was carried out, by column; only of numbers."""
+    """``total`` is the number of actions in the register; ``counts`` and ``sums`` cover the
+    selected ones. ``sums`` maps a column to the total of its numbers in carried-out calls."""
 
     rows: Sequence[tuple[str, ActionRow]]
     total: int
@@ -143,7 +143,7 @@ class Selected:
     """(action, outcome) → how many."""
     sums: Mapping[str, float] = field(default_factory=dict)
     withheld: int = 0
-    """Rows of which a condition could not be judged: the argument is kept by reference."""
+    """Rows whose condition can't be judged: the argument is kept by reference."""
     findings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Session → findings of its recorded audits."""
 
@@ -288,7 +288,7 @@ def register_csv(entries: Sequence[ActionEntry], names: Sequence[str]) -> str:
 def _row(entry: ActionEntry, names: Sequence[str]) -> list[str]:
     outcome, proof = str(entry.outcome), entry.grade
     if entry.outcome is ActionOutcome.HELD:
-        # An unproven call waits for nobody: its session may be over.
+        # An unproven call doesn't wait for people: its session may be over.
         outcome += ", waits for people" if entry.roles else ", not proven"
     if not proof:
         proof = "not guarded" if entry.outcome in _MADE else "-"

@@ -21,7 +21,7 @@ from sopilot.values.text import moment, table
 RELEASED, SIGNED_OFF, WITHDRAWN = "version_released", "version_signed_off", "version_withdrawn"
 
 SIGNATURES_NEEDED = 1
-"""By somebody else than the author."""
+"""By people other than the author."""
 
 
 @dataclass(slots=True)
@@ -137,8 +137,8 @@ def fold_versions(entries: Iterable[Entry]) -> Versions:
 
 
 def _takes_over(known: Sequence[Version], version: Version, at: float) -> None:
-    """One version at a time: from its time on, and not before it was signed off, so that a
-    release that nobody has signed stops nothing."""
+    """End the earlier versions where this one begins, and not before it was signed off: an unsigned
+    release ends nothing."""
     begin = max(version.begin, at)
     for earlier in known[: version.number - 1]:
         if earlier.end is None or earlier.end > begin:
@@ -197,7 +197,7 @@ async def load_versions(store: Store) -> Versions:
 async def require_released(
     store: Store, people: People, handbook: str, programs: Mapping[str, str], at: float
 ) -> None:
-    """Nothing runs unsigned where the store demands sign-off."""
+    """Raise for programs that weren't signed off, if the store requires that."""
     if "sign-off" in people.demands:
         (await load_versions(store)).require_in_force(handbook, programs, at)
 

@@ -1,4 +1,4 @@
-"""The guard: what an action that cannot be undone needs before it is called, and who is asked."""
+"""The guard: admit an irreversible call if it is proven or approved; else hold it."""
 
 from __future__ import annotations
 
@@ -154,8 +154,8 @@ async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
 
 
 def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str, JSON]) -> Guarded:
-    """Without its approvals where the handbook asks for none with these arguments. What cannot
-    be told is asked for."""
+    """Drop the approvals where the handbook's condition is false for these arguments. An undecided
+    condition keeps them."""
     if guarded.when is None:
         return guarded
     clock, process = session.configuration.clock, session.configuration.process
@@ -175,9 +175,9 @@ def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
 
 
 async def _recheck(session: Session, licence: Licence, arguments: Mapping[str, JSON]) -> Licence:
-    """The machine reads again what the licence rests on, just before the call. What it reads may
-    lead elsewhere, to another option or another customer's case: then that is read again, too.
-    It ends, because no call is made twice and each leads to calls of the recipes alone."""
+    """Repeat the reads that the licence rests on, just before the call. Their answers may lead to
+    another option or another customer's case: then its reads are repeated, too. This ends, because
+    no read is repeated twice and only calls of recipes can follow."""
     reread: set[tuple[str, ArgumentsKey]] = set()
     while True:
         due = [item for item in licence.calls if _key(item) not in reread and _reads(session, item)]
@@ -227,8 +227,8 @@ async def _drop_doubted(
 def _amended_request(
     session: Session, guarded: Guarded, call_id: str, licence: Licence
 ) -> HeldCall | None:
-    """The request that people amended, unless something is in doubt that they did not know, or
-    what they made of it needs more of them."""
+    """The request that people amended; ``None`` if a doubt has come up that they didn't know, or
+    the amended call needs more approvals."""
     held = session.ledger.held[call_id]
     knew = not licence.missing or (
         _same_facts(session, held, licence) and _same_values(session, held)
@@ -240,8 +240,8 @@ def _amended_request(
 
 
 def _same_facts(session: Session, held: HeldCall, licence: Licence) -> bool:
-    """P14: an approval covers the facts that were unmet, with the answers that made them so. One
-    that differs now, in whatever way, is another fact."""
+    """P14: an approval covers the unmet facts with the answers that made them so. Any difference
+    makes another fact."""
     if held.facts is None or bool(held.facts) != bool(licence.facts):
         return False
     if not held.facts:
@@ -277,8 +277,8 @@ def _same_values(session: Session, held: HeldCall) -> bool:
 
 
 def _same_errand(session: Session, held: HeldCall) -> bool:
-    """Whether the running process is about what people saw: the same procedure with the same
-    values, those among them that the tool never gets."""
+    """Whether the running process has the procedure and the values that people saw, including the
+    values that the tool never gets."""
     process, request = session.configuration.process, held.process or ""
     before = session.configuration.processes.get(request)
     if process is None or before is None or not _same_values(session, held):
@@ -292,8 +292,8 @@ def _same_errand(session: Session, held: HeldCall) -> bool:
 def _standing(
     session: Session, guarded: Guarded, arguments: Mapping[str, JSON], licence: Licence
 ) -> HeldCall | None:
-    """The latest request that this call would repeat. Who approved without knowing what is not
-    proven, of another errand, or as another handbook asked, did not approve this."""
+    """The latest request that this call would repeat. An approval doesn't count for other unproven
+    facts, another errand or other rules of approval."""
     active = session.configuration.active
     request = (guarded.roles or (OPERATOR,), max(guarded.needed, 1), guarded.expires_seconds)
     for held in reversed(session.ledger.held.values()):
@@ -341,8 +341,8 @@ async def _request(
 
 
 def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """P12: with what the tool itself would fill in for the handbook's inputs, so that the guard
-    knows it. Other inputs are the tool's own business."""
+    """P12: add the defaults that the tool itself would fill in for the handbook's inputs, so that
+    the guard judges them, too."""
     schemas = session.tools.schemas() if session.tools is not None else ()
     facts = session.machine.programs.actions.get(name)
     declared = facts.inputs.keys() if facts is not None else ()
@@ -355,8 +355,8 @@ def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> d
 
 
 def under_way(session: Session, action: str) -> Hold | None:
-    """P10: why a call waits. What may unprove something waits until a guarded call that was
-    made, on what was proven for it, is answered, or somebody has said how it ended."""
+    """P10: why a call waits. A call that may unprove something waits until each open guarded call
+    is answered or resolved."""
     for call_id in session.open_guarded:
         if not may_unprove(session.machine.programs, action):
             return None
@@ -391,7 +391,7 @@ async def hold_call(
 
 
 async def expire_due(session: Session) -> None:
-    """Inside ``writing``: put on record which requests have run out."""
+    """Inside ``writing``: record which requests have expired."""
     now = session.clock.now()
     for held in tuple(session.ledger.held.values()):
         waiting = held.state in (HeldState.WAITING, HeldState.APPROVED)

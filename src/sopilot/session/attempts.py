@@ -139,8 +139,8 @@ async def _blocked(
 
 
 def _carried_out(session: Session, action: str, arguments: Mapping[str, JSON]) -> int | None:
-    """P16: the event at which the same act succeeded, unless the user has asked for something
-    since. However it is spelled, one request is carried out once."""
+    """P16: the event at which the same act succeeded, unless the user has spoken since. One request
+    is carried out once, however it is spelled."""
     latest = max(
         (
             answer.succeeded
@@ -247,8 +247,8 @@ def _own_call(
     session: Session, chosen: _Candidate, made: set[tuple[str, ArgumentsKey]]
 ) -> WantedCall | None:
     """The next call if the runtime may make it: a question to the user; with ``auto``, a
-    read-only call, or one that opens a gate with values that the application supplied. Nothing
-    behind an undecided check is called: no detail is read for somebody who isn't identified."""
+    read-only call, or one that opens a gate with values that the application supplied. Calls
+    behind an undecided check aren't made: an unidentified customer's details aren't read."""
     if not chosen.plan.needs or len(made) >= MOST_OWN_CALLS or session.tools is None:
         return None
     for need in chosen.plan.needs if chosen.proven else chosen.plan.needs[:1]:

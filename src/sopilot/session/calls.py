@@ -1,5 +1,5 @@
-"""A call from its record to its end: made at most once where it matters; its result goes on
-record, late or by a person where it must.
+"""A call from its record to its result. A guarded call is made at most once; if it breaks off, a
+late answer or a person settles its outcome.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ async def perform(
         if result is None:
             result = await invoke_tool(session, call, connection)
         if again and not result.ok:
-            # That it fails now does not say that it was not carried out the first time.
+            # It may have been carried out the first time.
             result = replace(result, unknown=True)
         try:
             async with session.writing():
@@ -175,8 +175,8 @@ async def resolve_outcome(
     by: str,
     who: Principal | None = None,
 ) -> Outcome:
-    """Record how an irreversible call ended. ``ok=False`` lets it be made again, so this takes
-    the same people as an approval."""
+    """Record how an irreversible call ended. ``ok=False`` lets it be made again, so the rules for
+    people are those of an approval."""
     async with session.writing():
         await note_unknown_outcomes(session)  # a tool that broke off in any way left none
         unknown = session.ledger.unknown
@@ -220,8 +220,8 @@ async def note_unknown(session: Session, call_id: str, action: str, why: str) ->
 
 
 def stays_open(session: Session, action: str) -> bool:
-    """P10: whether a call that broke off stays without a result until somebody says how it
-    ended. It may be carried out at any time, and a guarded action may rest on what it changes."""
+    """P10: whether a call that broke off stays open until it is resolved. It may be carried out at
+    any time, and a guarded action may rest on what it changes."""
     guarded = session.programs.guarded
     if not guarded or action in BUILT_IN:
         return False
@@ -257,7 +257,7 @@ async def note_connections(
 
 
 def read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:
-    """A tool that says that there is no such thing has answered, where the handbook says so."""
+    """Read a failure as an answer where the handbook's ``not_found`` says so."""
     if result.ok or result.unknown:
         return result
     for program in session.programs.programs.values():

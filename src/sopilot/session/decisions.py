@@ -1,15 +1,16 @@
-"""Decisions of people who are elsewhere: on record at once, or left for who runs the session."""
+"""Decisions from another process: recorded at once, or queued for the session's owner."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from typing import Unpack
 
 from sopilot.machine.approvals import HeldCall
 from sopilot.machine.secrets import Secrets
 from sopilot.messages.errors import LeaseHeld
 from sopilot.protocols import Clock, SystemClock
-from sopilot.records.entitlements import Vote, load_entitlements
+from sopilot.records.entitlements import Ballot, Vote, load_entitlements
 from sopilot.records.loading import load
 from sopilot.records.people import Principal
 from sopilot.records.store import Store
@@ -28,22 +29,17 @@ async def decide_or_leave(
     decision: str,
     call_id: str,
     *,
-    by: str,
-    role: str,
-    arguments: Mapping[str, JSON] | None = None,
-    reason: str = "",
-    who: Principal | None = None,
     clock: Clock | None = None,
+    **ballot: Unpack[Ballot],
 ) -> tuple[HeldCall, HeldCall, bool]:
-    """The call before and after, as people may see it, and whether the decision was only left:
-    somebody runs the session, and puts it on record within seconds."""
+    """Return the call before and after, as people may see it, and whether the decision was only
+    queued: the process that runs the session records it within seconds."""
+    vote = Vote(decision, **ballot)
     try:
         async with await attach_session(store, session_id, clock=clock) as session:
             await session.take_decisions()
             before = _held(session.ledger.held, call_id)
-            after = await session.decide(
-                decision, call_id, by=by, role=role, arguments=arguments, reason=reason, who=who
-            )
+            after = await session.record_vote(call_id, vote)
             return session.secrets.shown_call(before), session.secrets.shown_call(after), False
     except LeaseHeld:
         loaded = await load(store, session_id)
@@ -52,16 +48,9 @@ async def decide_or_leave(
         rules = await load_entitlements(
             store, loaded.record.metadata, loaded.configuration, loaded.ledger, loaded.programs
         )
-        by = rules.people.name_of(by, who)
-        rules.require(Vote(decision, by, role, arguments, who), held, now)
-        left = {"decision": decision, "call_id": call_id, "by": by, "role": role}
-        values = {
-            **left,
-            "arguments": arguments,
-            "seen": held.version,
-            "reason": reason,
-            "who": None if who is None else asdict(who),
-        }
+        vote = replace(vote, by=rules.people.name_of(vote.by, vote.who))
+        rules.require(vote, held, now)
+        values = {**asdict(vote), "call_id": call_id, "seen": held.version}
         await store.queue_decision(session_id, values, at=now)
         shown = Secrets(loaded.programs, loaded.configuration, [held]).shown_call(held)
         return shown, shown, True
@@ -78,7 +67,7 @@ async def resolve_when_free(
     who: Principal | None = None,
     patience_seconds: float = PATIENCE_SECONDS,
 ) -> tuple[str, ...]:
-    """Says how a call ended, once whoever made it is gone; what is unknown still."""
+    """Record how a call ended once its process is gone; return the ids still unknown."""
 
     async def recorded() -> tuple[str, ...]:
         async with await attach_session(store, session_id) as session:

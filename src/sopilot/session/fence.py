@@ -98,8 +98,8 @@ async def release_sessions(
 ) -> list[str]:
     """Release these sessions, or all of them if none is named. Return the released ones.
 
-    A release may let a call be made twice, so nobody who asked for a session can give it. A
-    session that has ended in an old copy may have gone on since, so it counts among all."""
+    A release may let a call be made twice, so a session's requesters can't give it. A session
+    that has ended in an old copy may have gone on since, so "all" includes it."""
     people, fence = await load_people(store), await load_fence(store)
     by = people.name_of(by, who)
     if not same_name(by):

@@ -174,7 +174,7 @@ async def attach_session(
 
 
 async def _note_opening(session: Session) -> None:
-    """The trace itself says what it is about, so that a header cannot be swapped."""
+    """Record the metadata in the trace, so that a header can't be swapped."""
     about = {name: session.metadata.get(name) for name in ("programs", *ABOUT)}
     if session.metadata.get("requester"):
         about["requester"] = session.metadata["requester"]

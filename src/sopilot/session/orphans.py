@@ -30,7 +30,7 @@ GRACE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class LeftOpen:
-    """A call of which nobody knows how it ended."""
+    """A call without an outcome."""
 
     session_id: str
     call_id: str
@@ -60,7 +60,7 @@ class Waiting:
 
 
 async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = None) -> Waiting:
-    """Reads alone: nobody's lease is asked for."""
+    """Read-only; takes no lease."""
     now = (clock or SystemClock()).now()
     loaded = await load(store, session_id)
     running = loaded.record.is_running(now)
@@ -81,8 +81,8 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
 
 
 async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
-    """Puts on record what owners who are gone left open; what was found by this very look. A store
-    that refuses is told of by the first look that finds nothing: so nothing found is unsaid."""
+    """Record which calls dead owners left open, and return them. Raise the store's refusal only if
+    there is nothing to return."""
     clock = clock or SystemClock()
     left_opens: list[LeftOpen] = []
     refused: StoreUnavailable | None = None
@@ -107,8 +107,8 @@ async def keep_sweeping(
     tell: Callable[[list[LeftOpen]], None],
     warn: Callable[[str], None],
 ) -> bool:
-    """Once, or so often until it is stopped; whether anything was found. A store that fails
-    is asked again."""
+    """Sweep once, or ``every`` so many seconds until stopped; return whether anything was found.
+    Retry if the store fails."""
     seen = False
     while True:
         try:
@@ -127,7 +127,7 @@ async def keep_sweeping(
 async def resolve_orphan(
     store: Store, session_id: str, *, clock: Clock | None = None, take_over: bool = False
 ) -> list[LeftOpen]:
-    """Notes what is open in one session. One that somebody has is left alone."""
+    """Record the open calls of one session, unless another process has it."""
     with suppress(LeaseHeld):
         async with await attach_session(
             store, session_id, clock=clock, take_over=take_over
@@ -158,7 +158,7 @@ _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
 def session_lines(
     records: Sequence[SessionRecord], count: int, fence: Fence | None = None
 ) -> Iterator[str]:
-    """``count``: how many there are."""
+    """``count`` is the number of all sessions."""
     if not records:
         yield "no sessions"
         return

@@ -1,5 +1,5 @@
-"""The calls that the machine itself carries out: it asks the user, in its own words and with the
-exact values, and the user's next message is the answer.
+"""Questions of the runtime to the user: in the handbook's words, with the exact values. The user's
+next message is the answer.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class UserAbsent(RunEnded):
 
 
 class CannotAsk(Exception):
-    """The interface can't show the user a question: nobody was asked."""
+    """The interface can't show the user a question, so none was asked."""
 
 
 Asker = Callable[[str, str, bool], Awaitable[UserAnswer | None]]
-"""Shows a text to the user and waits for the next message; ``None`` where there is none. The
-second argument is what it is about: an action, or a predicate. The third is whether only a yes or
-a no answers it: offer these two where the interface can. Raises ``CannotAsk``."""
+"""Show a text to the user and wait for the next message; ``None`` if there is none. The second
+argument is the subject: an action or a predicate. The third is whether only a yes or a no answers
+it: offer these two where the interface can. Raises ``CannotAsk``."""
 
 
 _REPLY: ContextVar[tuple[str, Asker] | None] = ContextVar("sopilot_reply", default=None)
@@ -111,7 +111,8 @@ def find_question(
 
 
 def _answers(session: Session, message: int, number: int) -> bool:
-    """Whether it is a message of the user's since then that answers no other question."""
+    """Whether the user has sent this message since event ``number``, and it answers no other
+    question."""
     events = [
         event.event for event in session.events[number + 1 :] if event.event.kind == "user_said"
     ]

@@ -6,11 +6,14 @@ leaves the session where it was. One task writes at a time, on top of what the s
 
 from __future__ import annotations
 
+import asyncio
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from types import TracebackType
+from typing import Self
 
 from sopilot.handbook.expressions import judge as judge_verdict
 from sopilot.machine.approvals import CallLedger, HeldCall
@@ -25,7 +28,7 @@ from sopilot.machine.replay import whole_events
 from sopilot.machine.secrets import WRITTEN, Secrets, shown_events
 from sopilot.machine.state import Configuration
 from sopilot.machine.terms import whole_values
-from sopilot.messages.errors import InternalBug
+from sopilot.messages.errors import InternalBug, LeaseLost, RunEnded
 from sopilot.program.model import Program
 from sopilot.protocols import Clock, ToolResult, Tools, moment_of
 from sopilot.records.actions import FOLDED, ActionEntry, ActionRow, Register
@@ -34,7 +37,6 @@ from sopilot.records.loading import Loaded, load, summarise
 from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
 from sopilot.session import admission, attempts, calls
 from sopilot.session import approvals as approval_votes
-from sopilot.session.lease import Leased
 from sopilot.session.questions import Asker
 from sopilot.trace.chain import Head, SealedEvent, seal_line
 from sopilot.trace.events import (
@@ -53,36 +55,6 @@ from sopilot.trace.events import (
 from sopilot.trace.redaction import hide, redact
 from sopilot.values.json import JSON, Judge, made, plain, plain_mapping, without_references
 from sopilot.views.answers import CallAnswer
-
-
-class Writing:
-    """Written out by hand: a generator would cost as much as a step of the machine."""
-
-    __slots__ = ("_action", "_session")
-
-    def __init__(self, session: Session, action: str) -> None:
-        self._session = session
-        self._action = action
-
-    async def __aenter__(self) -> str:
-        session, action = self._session, self._action
-        present = await calls.connections(session, action) if action else ()
-        await session.begin_writing()
-        if not present:
-            return ""
-        try:
-            return await calls.note_connections(session, action, present)
-        except BaseException:
-            session.end_writing()
-            raise
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._session.end_writing()
 
 
 def seal_events(
@@ -158,7 +130,7 @@ _LOOKS_AT_CLOCK = frozenset({Start, DomainResult, Return})
 _NOTHING_BY_ITSELF = Automation()
 
 
-class Session(Leased):
+class Session:
     """Made by ``open_session`` and ``resume_session``. One task at a time writes; tools of
     several calls may run side by side."""
 
@@ -173,7 +145,13 @@ class Session(Leased):
         judge: Judge | None = None,
         new: NewSession | None = None,
     ) -> None:
-        super().__init__(store, lease, clock)
+        self._store = store
+        self._lease: Lease | None = lease
+        self._owner = lease.owner
+        self._released_token = 0
+        """The token of the last lease that was released."""
+        self.clock = clock
+        self._lock = asyncio.Lock()
         self._new = new
         """The session, until the first commit creates it in the store."""
         self.tools = tools
@@ -210,10 +188,11 @@ class Session(Leased):
         self._events = list(loaded.events)
         self._own_events = loaded.whole
         self._stale = False
+        """Whether the store may hold more than this object knows."""
 
     @property
     def _grader(self) -> Grader | None:
-        """Where nothing is guarded, the audit's own grades are enough, and a step stays cheap."""
+        """Without guarded actions the audit's own grades are enough, and a step stays cheap."""
         return self._grade if self.programs.guarded else None
 
     # --- what it is ---------------------------------------------------------------
@@ -225,8 +204,7 @@ class Session(Leased):
 
     @property
     def own_events(self) -> Sequence[Event]:
-        """As they happened, with every value in its place: for whoever runs the session, and for
-        nothing that is kept or shown."""
+        """As they happened, with every value in its place. Never store or show them."""
         return tuple(self._own_events)
 
     @property
@@ -242,7 +220,7 @@ class Session(Leased):
 
     @property
     def unknown_outcomes(self) -> tuple[str, ...]:
-        """Ids of calls of which nobody knows how they ended, until a person or the tools say."""
+        """Ids of calls without an outcome, until a person or the tools resolve them."""
         return tuple(self.ledger.unknown)
 
     @property
@@ -267,12 +245,8 @@ class Session(Leased):
     # --- what it does -------------------------------------------------------------
 
     async def operate(self, operation: Operation) -> Outcome:
-        # `writing` by hand: every step comes through here.
-        await self.begin_writing()
-        try:
+        async with self.writing():
             return await self.step(operation)
-        finally:
-            self.end_writing()
 
     async def user_said(self, text: str) -> Outcome:
         return await self.operate(UserSaid(text))
@@ -309,7 +283,7 @@ class Session(Leased):
         return await calls.perform(self, admitted.call, connection, recalled=admitted.recalled)
 
     async def rehearse(self, name: str, arguments: Mapping[str, JSON]) -> CallAnswer | None:
-        """Why a guarded call isn't made now; ``None`` if it would be. It isn't made."""
+        """Say why a guarded call wouldn't be made now; ``None`` if it would. Never make it."""
         guarded = self.programs.guarded.get(name) if self.settings.guard else None
         if guarded is None:
             return None
@@ -339,6 +313,7 @@ class Session(Leased):
     judge_check = attempts.judge_check
     resolve_outcome = calls.resolve_outcome
     decide = approval_votes.decide
+    record_vote = approval_votes.record_vote
     wait_for_decision = approval_votes.wait_for_decision
 
     async def entitlements(self) -> Entitlements:
@@ -348,14 +323,14 @@ class Session(Leased):
         )
 
     async def take_up(self) -> None:
-        """After an interruption: what the machine owed, and which outcomes nobody knows."""
+        """After an interruption: take the automatic steps due, and note unknown outcomes."""
         async with self.writing():
             await self.automate()
             await calls.note_unknown_outcomes(self)
         await self.take_decisions()
 
     async def take_decisions(self) -> None:
-        """Puts on record what was decided while this session was at work."""
+        """Record the decisions that were queued while this session was at work."""
         if self.held_calls:
             await approval_votes.take_left(self, self._store)
 
@@ -377,29 +352,137 @@ class Session(Leased):
     async def stored_head(self) -> Head:
         return (await self._store.record(self.id)).head
 
-    # --- writing, for this room ---------------------------------------------------
+    # --- its lease ----------------------------------------------------------------
 
-    def writing(self, action: str = "") -> Writing:
-        """One writer at a time, on top of what the store really holds. With an ``action`` it gives
-        the connection on which that is called, after noting the connections that are new (P8)."""
-        return Writing(self, action)
+    async def renew(self) -> None:
+        async with self._lock:
+            self._lease = await self._renewed(self._held_lease())
 
-    async def begin_writing(self) -> None:
-        await self._lock.acquire()
-        ready = False
+    @asynccontextmanager
+    async def keep_alive(self) -> AsyncIterator[None]:
+        """Renew the lease in the background while something slow happens, and record what people
+        decide meanwhile."""
+        beats: list[asyncio.Task[None]] = []
+        # Most calls end before the first heartbeat: until then there is a timer, and no task.
+        first = asyncio.get_running_loop().call_later(
+            self.settings.lease_seconds / 3,
+            lambda: beats.append(asyncio.create_task(self._beat())),
+        )
         try:
+            yield
+        finally:
+            first.cancel()
+            for task in beats:
+                task.cancel()
+                await asyncio.wait({task})  # unlike `await`: an interrupt of ours isn't lost
+                problem = None if task.cancelled() else task.exception()
+                if problem is not None and not isinstance(problem, RunEnded):
+                    raise problem
+
+    async def _beat(self) -> None:
+        while True:
+            try:
+                await self.renew()
+                await self.take_decisions()
+            except LeaseLost:
+                return  # shows at the next write, where it matters
+            except RunEnded:
+                pass  # the store is gone for a moment, and the lease is still ours
+            await asyncio.sleep(self.settings.lease_seconds / 3)
+
+    async def release(self) -> None:
+        """Give the session up: others may take it, and this object writes nothing more."""
+        async with self._lock:
+            lease, self._lease = self._lease, None
+            if lease is not None:
+                self._released_token = lease.token
+                await self._store.release(lease)
+
+    async def reacquire(self) -> bool:
+        """Take the session back after ``release``. Return whether others had it meanwhile, so that
+        it was read again."""
+        async with self._lock:
+            return await self._take_back()
+
+    async def refresh(self) -> bool:
+        """Own the session as it stands in the store, also after a release, a lost lease or a failed
+        write. Return whether it was read again."""
+        async with self._lock:
+            if self._lease is not None:
+                if self._lease.expires_at > self.clock.now() and not self._stale:
+                    return False
+                with suppress(LeaseLost):
+                    self._lease = await self._renewed(self._lease)
+                    if self._stale:
+                        await self._read_again()
+                        return True
+                    return False
+            return await self._take_back()
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this object has the lease, and all that the store holds as far as it knows."""
+        return self._lease is not None and not self._stale
+
+    async def reload(self) -> None:
+        """Read the session from the store again; verify and replay it."""
+        async with self._lock:
+            await self._read_again()
+
+    async def _take_back(self) -> bool:
+        self._lease = await self._store.acquire(
+            self.id,
+            owner=self._owner,
+            now=self.clock.now(),
+            lease_seconds=self.settings.lease_seconds,
+        )
+        # Every change of owner raises the token by one: nobody else had it in between.
+        if self._lease.token == self._released_token + 2 and not self._stale:
+            return False
+        self._stale = True
+        await self._read_again()
+        return True
+
+    async def _renewed(self, lease: Lease) -> Lease:
+        return await self._store.renew(
+            lease, now=self.clock.now(), lease_seconds=self.settings.lease_seconds
+        )
+
+    def _held_lease(self) -> Lease:
+        if self._lease is not None:
+            return self._lease
+        raise RunEnded(f"session {self.id} was released; resume it to go on")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            await self.release()
+            return
+        # The lease expires by itself; the first problem is the one to report.
+        with suppress(RunEnded):
+            await self.release()
+
+    # --- writing -------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def writing(self, action: str = "") -> AsyncIterator[str]:
+        """Let one task write at a time, on top of what the store really holds. With an ``action``,
+        yield the connection on which that is called, after noting new connections (P8)."""
+        present = await calls.connections(self, action) if action else ()
+        async with self._lock:
             self._held_lease()
             if self._stale:
                 await self._read_again()
             if self.unrecorded:
                 await calls.record_late(self)
-            ready = True
-        finally:
-            if not ready:
-                self._lock.release()
-
-    def end_writing(self) -> None:
-        self._lock.release()
+            yield await calls.note_connections(self, action, present) if present else ""
 
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
         """Take a step and the automatic steps after it; durable when it returns.
@@ -423,8 +506,7 @@ class Session(Leased):
         return outcome
 
     async def look_at_clock(self) -> None:
-        """Inside ``writing``: what it shows goes on record, if a program asks for it and it shows
-        something new."""
+        """Inside ``writing``: record the time if a program reads the clock and it has changed."""
         if not self.programs.reads_clock:
             return
         own: Callable[[], object] | None = getattr(self.tools, "time", None)

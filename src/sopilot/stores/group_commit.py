@@ -34,9 +34,9 @@ class GroupCommit(Generic[Item, Answer]):
     """The first writer of a loop turn goes at once. Others of that turn, or while ``concurrent``
     writes are in flight, share the next batch.
 
-    A commit to SQLite blocks the event loop, so a write keeps its place until the loop has gone
-    round: whoever got ready meanwhile shares the next flush. ``write_many`` returns an answer per
-    item; where it raises ``WriteRefused`` for several, each is tried alone."""
+    A commit to SQLite blocks the event loop, so a write keeps its place until the loop's next turn:
+    writers that got ready meanwhile share the next flush. ``write_many`` returns an answer per
+    item; if it raises ``WriteRefused`` for several, each is tried alone."""
 
     def __init__(
         self,

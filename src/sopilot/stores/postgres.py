@@ -23,7 +23,9 @@ from sopilot.stores.schema import (
     require_readable,
 )
 from sopilot.stores.sql import (
+    ACTION_COLUMNS,
     PRUNED_TABLES,
+    REPLACE_ACTION,
     Create,
     Row,
     Scope,
@@ -79,8 +81,8 @@ _TIMEOUTS = {
     "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
     "tcp_user_timeout": 20_000,
 }  # fmt: skip
-"""A host that vanished says nothing: its connections are given up within half a minute. Settings
-in the connection string win."""
+"""Give up the connections of a host that vanished within half a minute. Settings in the connection
+string win."""
 
 _ENCODINGS = ("UTF8", "SQL_ASCII")
 """Databases that keep every character. The second keeps bytes, and is sent UTF-8."""
@@ -108,24 +110,29 @@ def _arrays(**columns: str) -> str:
     return f"unnest({arrays}) AS new ({', '.join(columns)})"
 
 
+_ARRAYS = {
+    "int": "bigint", "real": "float8", "optional real": "float8", "text": "text", "bytes": "bytea",
+}  # fmt: skip
+
+
+def _rows_of(table: str) -> str:
+    """As ``_arrays``, of all columns of a table, with the session's id for its number."""
+    kinds = {name: _ARRAYS[kind] for name, kind in TABLES[table].columns.items()}
+    return _arrays(**({"id": "text"} if kinds.pop("session", None) else {}), **kinds)
+
+
 _CONTENTS = (
-    f", programs AS (INSERT INTO {{programs}} SELECT * FROM"
-    f" {_arrays(sha256='text', artifact='bytea')} ON CONFLICT DO NOTHING)"
+    f", programs AS (INSERT INTO {{programs}} SELECT * FROM {_rows_of('programs')}"
+    " ON CONFLICT DO NOTHING)"
     f", events AS (INSERT INTO {{events}} SELECT number * {EVENTS_PER_SESSION} + new.seq, new.line"
     f" FROM head JOIN {_arrays(id='text', seq='bigint', line='bytea')} ON new.id = head.id)"
     ", payloads AS (INSERT INTO {payloads} SELECT number, new.ref, new.value FROM head JOIN"
-    f" {_arrays(id='text', ref='text', value='bytea')} ON new.id = head.id ON CONFLICT DO NOTHING)"
-    ", actions AS (INSERT INTO {actions} AS old SELECT number, new.call, new.at, new.action,"
-    " new.outcome, new.proof, new.expires_at, new.arguments, new.rest FROM head JOIN "
-    + _arrays(
-        id="text", call="text", at="float8", action="text", outcome="text", proof="text",
-        expires_at="float8", arguments="text", rest="text",
-    )
-    + " ON new.id = head.id ON CONFLICT (session, call) DO UPDATE SET at = excluded.at,"
-    " action = excluded.action, outcome = excluded.outcome, proof = excluded.proof,"
-    " expires_at = excluded.expires_at, arguments = excluded.arguments, rest = excluded.rest)"
+    f" {_rows_of('payloads')} ON new.id = head.id ON CONFLICT DO NOTHING)"
+    ", actions AS (INSERT INTO {actions} AS old SELECT number,"
+    f" {', '.join(f'new.{name}' for name in ACTION_COLUMNS)}"
+    f" FROM head JOIN {_rows_of('actions')} ON new.id = head.id{REPLACE_ACTION})"
     " SELECT id FROM head"
-)  # fmt: skip
+)
 """Write the rows of sessions whose heads were written (``head``); return their ids."""
 
 _APPEND = (

@@ -86,7 +86,7 @@ class ConnectionPool:
             await asyncio.wait_for(free, max(0.0, seconds))
         except BaseException as problem:
             if free.done() and not free.cancelled():
-                self._wake()  # what came too late for this one is somebody else's
+                self._wake()  # the connection came too late for this task: pass it on
             if not isinstance(problem, TimeoutError):
                 raise
             raise StoreUnavailable(
@@ -126,7 +126,7 @@ def _settle(free: asyncio.Future[None]) -> None:
 
 
 def _is_quiet(connection: AsyncConnection) -> bool:
-    """A server that says something to an idle connection is saying goodbye."""
+    """Whether the server has sent nothing: to an idle connection it only says goodbye."""
     if connection.closed:
         return False
     if not hasattr(select, "poll"):

@@ -129,14 +129,14 @@ async def seal_and_send(
         if not target.startswith(_ADDRESSES)
     }
     log = await store.records.log() if sent else []
-    for target, (_, lines, _) in sent.items():
-        if list(lines) != lines_of(log[: len(lines)]):
+    for target, (_, before) in sent.items():
+        if list(before.lines) != lines_of(log[: len(before.lines)]):
             raise RunEnded(
                 f"nothing was sealed: {target} has other entries than the log; "
                 "`sopilot records verify` names them"
             )
     earlier = await store.records.seals()
-    known = [head for _, _, heads in sent.values() for head in heads[-1:]]
+    known = [head for _, before in sent.values() for head in before.heads[-1:]]
     sealing = await seal_store(
         store, key, at=SystemClock().now(), known=known, earlier_keys=earlier_keys
     )
@@ -145,8 +145,8 @@ async def seal_and_send(
         if target not in sent:
             post_seal(target, sealing.entries[covered:], sealing.seal)
             continue
-        text, lines, _ = sent[target]
-        added = write_seals(sealing.entries[len(lines) :], sealing.seal)
+        text, before = sent[target]
+        added = write_seals(sealing.entries[len(before.lines) :], sealing.seal)
         if names_store(target):
             await _write_to_store(target, added)
         else:
@@ -158,10 +158,10 @@ async def read_sealed(value: str) -> SealFile:
     """Read the seals that were sent to a file or to another store."""
     if not names_store(value):
         return sealed_text(Path(value))[1]
-    text = await _text_in_store(value)
-    if not text:
+    _, seals = await _sent_before(value)
+    if not seals.heads:
         raise mistake("no-seals", "there are no sealed heads in it", Place(value))
-    return read_seals(text)
+    return seals
 
 
 class ExternalSeals:
@@ -183,20 +183,15 @@ class ExternalSeals:
         if stamp != self._stamp:
             self._seals = await read_sealed(self._target)
             self._stamp = stamp
-        if not self._seals.heads:
-            raise RunEnded(f"{self._target} there are no sealed heads in it")
         return self._seals
 
 
-async def _sent_before(target: str) -> tuple[str, Sequence[str], Sequence[SealedHead]]:
-    if names_store(target):
-        text = await _text_in_store(target)
-        sealed = read_seals(text) if text else SealFile(())
-    elif not Path(target).exists():
-        text, sealed = "", SealFile(())
-    else:
-        text, sealed = sealed_text(Path(target))
-    return text, sealed.lines, sealed.heads
+async def _sent_before(target: str) -> tuple[str, SealFile]:
+    """What a file or another store has; empty if nothing was sent there yet."""
+    if not names_store(target):
+        return sealed_text(Path(target)) if Path(target).exists() else ("", SealFile(()))
+    text = await _text_in_store(target)
+    return text, read_seals(text) if text else SealFile(())
 
 
 async def _text_in_store(target: str) -> str:

@@ -41,7 +41,7 @@ from sopilot.records.store import (
     is_unresolved,
 )
 from sopilot.stores.group_commit import GroupCommit, WriteRefused
-from sopilot.stores.schema import EVENTS_PER_SESSION
+from sopilot.stores.schema import EVENTS_PER_SESSION, TABLES
 from sopilot.trace.chain import Head, SealedEvent, decode_line
 from sopilot.trace.signing import SignedHead, signed_head_from_json
 from sopilot.values.json import JSON, Fields, canonical, made, spell
@@ -76,11 +76,13 @@ _RECORD = (
     " status, unresolved FROM {heads} JOIN {sessions} ON session = number"
 )
 _ITS = "session = (SELECT number FROM {sessions} WHERE id = ?)"
-_ROW = "call, at, action, outcome, proof, expires_at, arguments, rest"
+ACTION_COLUMNS = tuple(TABLES["actions"].columns)[1:]
+_ROW = ", ".join(ACTION_COLUMNS)
+REPLACE_ACTION = " ON CONFLICT (session, call) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in ACTION_COLUMNS[1:]
+)
 ADD_ACTION = (
-    f"INSERT INTO {{actions}} (session, {_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (session, call) DO UPDATE SET "
-    + ", ".join(f"{name} = excluded.{name}" for name in _ROW.split(", ")[1:])
+    f"INSERT INTO {{actions}} (session, {_ROW}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?){REPLACE_ACTION}"
 )
 _NO_JOURNAL = "substr(id, 1, 8) <> 'journal.'"
 _ERASED_TABLES = ("payloads", "decisions")
@@ -517,7 +519,7 @@ def encoded_lines(batch: Batch) -> list[bytes]:
 
 
 def text_of(stored: object) -> str:
-    """A damaged page can hold a row without its document, whatever the schema says."""
+    """Decode a document. A damaged page can hold a row without one, despite the schema."""
     if isinstance(stored, str):
         return stored
     if not isinstance(stored, bytes):

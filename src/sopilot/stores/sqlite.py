@@ -18,7 +18,6 @@ from collections.abc import (
 )
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal
 
 from sopilot.messages.errors import StoreCorrupt, StoreUnavailable
@@ -57,7 +56,6 @@ _TYPES = {
     "bytes": "BLOB NOT NULL",
 }
 _NAMES = {name: name for name in TABLES}
-_BEGIN = "BEGIN IMMEDIATE"
 _MAGIC = b"SQLite format 3\0"
 _FIRST_WAIT = 0.001
 _LONGEST_WAIT = 0.05
@@ -164,12 +162,25 @@ class SQLiteStore(SqlStore):
         finally:
             self._in_use.release()
 
-    def write(self, *, snapshot: bool = False) -> WriteTransaction:
+    @asynccontextmanager
+    async def write(self, *, snapshot: bool = False) -> AsyncIterator[SQLiteTransaction]:
         """A writer has the file for itself, so every transaction sees one moment."""
-        return WriteTransaction(self)
+        transaction = await self.open()
+        connection = transaction.connection
+        async with self._turn():
+            if not await self._succeeds(lambda: self._begins(connection)):
+                raise StoreUnavailable(
+                    f"{self.path} is locked by another program; nothing was written"
+                )
+            with translated(self.path):
+                try:
+                    yield transaction
+                    connection.execute("COMMIT")
+                finally:
+                    if connection.in_transaction:
+                        connection.execute("ROLLBACK")
 
-    def write_once(self) -> WriteTransaction:
-        return WriteTransaction(self)
+    write_once = write
 
     async def _can_only_read(self) -> bool:
         """Return False where a writer has crashed: only another writer can mend that."""
@@ -186,7 +197,7 @@ class SQLiteStore(SqlStore):
     # --- writes -----------------------------------------------------------------------
 
     async def create_many(self, items: Sequence[Create]) -> list[bool]:
-        async with WriteTransaction(self) as transaction:
+        async with self.write() as transaction:
             return [self._create_session(transaction.connection, item) for item in items]
 
     def _create_session(self, db: sqlite3.Connection, item: Create) -> bool:
@@ -306,20 +317,16 @@ class SQLiteStore(SqlStore):
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         if not _has_tables(connection, self.path):
-            connection.execute(_BEGIN)
+            connection.execute("BEGIN IMMEDIATE")
             with connection:
                 _make_tables(connection)
         # From here on waiting is ours: SQLite's blocks the event loop.
         connection.execute(f"PRAGMA busy_timeout = {_BLOCKING_WAIT_MS:d}")
 
-    async def begin(self, connection: sqlite3.Connection) -> None:
-        """Begin a transaction; wait while another program writes."""
-        if not await self._succeeds(lambda: self._try_begin(connection)):
-            raise StoreUnavailable(f"{self.path} is locked by another program; nothing was written")
-
-    def _try_begin(self, connection: sqlite3.Connection) -> bool:
+    def _begins(self, connection: sqlite3.Connection) -> bool:
+        """Begin a transaction; return False while another program writes."""
         try:
-            connection.execute(_BEGIN)
+            connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError as problem:
             if _code(problem) not in _BUSY:
                 raise unavailable(self.path, problem) from problem
@@ -328,14 +335,13 @@ class SQLiteStore(SqlStore):
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[None]:
-        await self.take_turn()
+        await self._wait_for(self._takes_turn)
         try:
             yield
         finally:
-            self.end_turn()
-
-    async def take_turn(self) -> None:
-        await self._wait_for(self.try_turn)
+            if sys.platform != "win32" and self._lock_file is not None:
+                fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+            self._in_use.release()
 
     async def _wait_for(self, attempt: Callable[[], bool]) -> None:
         if not await self._succeeds(attempt):
@@ -355,7 +361,7 @@ class SQLiteStore(SqlStore):
             pause = min(pause * 2, _LONGEST_WAIT)
         return True
 
-    def try_turn(self) -> bool:
+    def _takes_turn(self) -> bool:
         if not self._in_use.acquire(blocking=False):
             return False
         if sys.platform != "win32" and self._lock_file is not None:
@@ -365,57 +371,6 @@ class SQLiteStore(SqlStore):
                 self._in_use.release()
                 return False
         return True
-
-    def end_turn(self) -> None:
-        if sys.platform != "win32" and self._lock_file is not None:
-            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
-        self._in_use.release()
-
-
-class WriteTransaction:
-    """Written out by hand: generators would cost as much as the transaction itself."""
-
-    __slots__ = ("_store", "_transaction")
-
-    def __init__(self, store: SQLiteStore) -> None:
-        self._store = store
-
-    async def __aenter__(self) -> SQLiteTransaction:
-        store = self._store
-        transaction = self._transaction = store.opened or await store.open()
-        if not store.try_turn():
-            await store.take_turn()
-        try:
-            try:
-                transaction.connection.execute(_BEGIN)
-            except sqlite3.OperationalError:
-                await store.begin(transaction.connection)
-        except BaseException:
-            store.end_turn()
-            raise
-        return transaction
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        connection = self._transaction.connection
-        try:
-            if kind is None:
-                connection.execute("COMMIT")
-        except sqlite3.Error as refused:
-            raise unavailable(self._store.path, refused) from refused
-        finally:
-            try:
-                if connection.in_transaction:
-                    with translated(self._store.path):
-                        connection.execute("ROLLBACK")
-            finally:
-                self._store.end_turn()
-        if isinstance(problem, sqlite3.Error | UnicodeDecodeError):
-            raise unavailable(self._store.path, problem) from problem
 
 
 def _append(

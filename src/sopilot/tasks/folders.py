@@ -16,7 +16,6 @@ from pathlib import Path
 
 import yaml
 
-from sopilot.agent.approvers import Vote
 from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Ending
 from sopilot.files.text import load_program, load_yaml, read_text
@@ -26,6 +25,7 @@ from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.model import Act, Kind, Program
 from sopilot.protocols import RecallsOutcomes, ToolResult, Tools, ToolSchema
+from sopilot.records.entitlements import Vote
 from sopilot.tasks.coverage import Coverage, ProgramCoverage, coverage_of
 from sopilot.tasks.task import FinishedRun, Result, Simulation, Task
 from sopilot.tasks.trust import FolderCode, checked_tools, folder_code, own_code
