@@ -12,7 +12,7 @@ from day_parts import Shop
 from sopilot.messages.errors import SopilotError
 from sopilot.protocols import SystemClock
 from sopilot.records.reminders import due_calls
-from sopilot.session.decisions import decide_or_leave, resolve_when_free
+from sopilot.session.decisions import decide_or_queue, resolve_when_free
 from sopilot.session.orphans import waiting_in
 from sopilot.stores.postgres import PostgresStore
 
@@ -51,7 +51,7 @@ class People:
         decision = DECISIONS.get(kind)
         if decision is None or random.random() < 0.5:  # not this time
             return
-        _, _, left = await decide_or_leave(
+        _, _, left = await decide_or_queue(
             self._store, session, decision, call, by="Kim", role="manager"
         )
         self.decided[f"{decision}, left for who runs the session" if left else decision] += 1

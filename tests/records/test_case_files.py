@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from records_cli import bare_transfer, ran, refused, run, shown
 
-from sopilot.records.log import PREFIX
 from sopilot.runner.audit_inputs import session_input
 from sopilot.runner.audit_store import on_record
 from sopilot.stores.open import open_store
@@ -80,21 +78,3 @@ def test_a_release_that_judges_otherwise_says_so(own_store: str) -> None:
     assert all(one.startswith("newly found: skipped-check") for one in earlier["differences"])
     told = run("audit", session).stdout
     assert "judged otherwise than audit 0 of release 0.0.1: newly found: skipped-check" in told
-
-
-def test_the_journals_are_sealed_and_verified_with_the_sessions(tmp_path: Path) -> None:
-    run("audit", bare_transfer()[0], "--keep")
-    key, heads, journal = tmp_path / "k", tmp_path / "heads.jsonl", f"{PREFIX}deviations"
-    ran("trace", "keygen", key)
-    ran("records", "seal", "--key", key, "--to", heads)
-    check = ("records", "verify", "--head", heads, "--key", f"{key}.pub")
-    assert "complete: all 1 session and 2 journals" in ran(*check)
-    assert [shown(*check)[name] for name in ("sessions", "journals")] == [1, 2]
-    with sqlite3.connect(tmp_path / "store.db") as db:
-        [(number,)] = db.execute("SELECT number FROM sessions WHERE id = ?", (journal,))
-        db.execute("DELETE FROM events WHERE place / 4294967296 = ?", (number,))
-        db.execute("DELETE FROM heads WHERE session = ?", (number,))
-        db.execute("DELETE FROM sessions WHERE number = ?", (number,))
-    gone = run(*check)
-    assert gone.exit_code == 1
-    assert f"{journal} is gone" in gone.stdout

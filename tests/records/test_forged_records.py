@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from counter_desk import COUNTER, CountingTools, HandClock, walk
+from counter_desk import HandClock, walk
+from counter_sessions import opened
 from sopilot.messages.errors import RunEnded, TraceError
 from sopilot.records.log import SealFile, TreeHead, prove, read_seals, seal_head
-from sopilot.records.pruning import prune
 from sopilot.records.sealing import (
     Verified,
     seal_store,
-    sealed_lines,
     verify_store,
 )
 from sopilot.session.opening import open_session
@@ -32,7 +31,7 @@ Forge = Callable[[SQLiteStore, sqlite3.Connection, str], Awaitable[None]]
 
 async def acted(store: SQLiteStore) -> str:
     """A session with an action in the register."""
-    session = await open_session(store, COUNTER, tools=CountingTools(), clock=CLOCK)
+    session = await opened(store, clock=CLOCK)
     await session.user_said("I am Anna.")
     await walk(session, "rename")
     await session.release()
@@ -114,27 +113,6 @@ def test_what_the_key_did_not_seal_is_named(
     assert not named or session_id in {gap.session_id for gap in found.gaps}
     if forge is rows_without_a_head:
         assert found.gaps[0].session_id == "f00d"
-
-
-async def test_a_pruning_is_covered_by_the_next_seal_which_says_so(tmp_path: Path) -> None:
-    store, clock = SQLiteStore(tmp_path / "s.db"), HandClock()
-    session_id = await acted(store)
-    first = (await seal_store(store, KEY, at=clock.now())).seal
-    clock.time += 86_400
-    assert (await prune(store, days=1, why="a year", clock=clock)).pruned == (session_id,)
-    found = await verify_store(store, SealFile((first,)), [KEY.public])
-    assert [gap.code for gap in found.gaps] == ["pruned-since"]
-    sealing = await seal_store(store, KEY, at=clock.now())
-    assert sealing.pruned == (session_id,)
-    assert any(session_id in line for line in sealed_lines(sealing))
-    for seal in (first, sealing.seal):
-        found = await verify_store(store, SealFile((seal,)), [KEY.public])
-        assert (found.gaps, found.pruned) == ([], 1)
-    # A seal of somebody else's says nothing.
-    found = await verify_store(store, SealFile((first,)), [generate_key().public])
-    assert not found.complete
-    assert (await seal_store(store, KEY, at=clock.now())).pruned == ()
-    await store.close()
 
 
 def cut(path: Path) -> None:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
+from counter_desk import ERRANDS, HandClock, walk
+from counter_sessions import opened
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.text import render_text
 from sopilot.files.sign_in import sign_in
@@ -29,8 +30,7 @@ from sopilot.records.people import (
 )
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.records.selection import Wanted
-from sopilot.session.decisions import decide_or_leave
-from sopilot.session.opening import open_session
+from sopilot.session.decisions import decide_or_queue
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import DECISION_REFUSED
@@ -63,8 +63,7 @@ class Office:
         )
 
     async def wire(self) -> Session:
-        session = await open_session(
-            self.store, COUNTER, tools=CountingTools(), clock=self.clock, model="gpt",
+        session = await opened(self.store, clock=self.clock, model="gpt",
             handbook="counter", requester="Rita Request",
         )  # fmt: skip
         await walk(session, "wire", stop_at_action="wire")
@@ -272,7 +271,7 @@ async def test_an_approval_that_was_left_is_for_the_arguments_that_were_seen() -
     ]
     for decision, token, role, arguments in votes:
         who = await sign_in(here.store, here.tokens[token], clock=here.clock)
-        shown, _, left = await decide_or_leave(
+        shown, _, left = await decide_or_queue(
             here.store, wire.id, decision, "w", by="", role=role, arguments=arguments, who=who,
             clock=here.clock,
         )  # fmt: skip

@@ -22,12 +22,12 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
 from records_cli import ran, refused, shown
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, walk
+from counter_sessions import waiting_wire
 from sopilot.files import sign_in as openid
 from sopilot.files.sign_in import subject_of
 from sopilot.messages.errors import RunEnded, UserMistake
+from sopilot.protocols import SystemClock
 from sopilot.records.people import Provider
-from sopilot.session.opening import open_session
 from sopilot.stores.open import open_store
 
 KEYS = {name: rsa.generate_private_key(65537, 2048) for name in ("own", "other")}
@@ -111,11 +111,9 @@ def by_secret(claims: object, secret: bytes) -> str:
     return f"{message}.{spelled(hmac.new(secret, message.encode(), hashlib.sha256).digest())}"
 
 
-async def waiting_wire(spec: str) -> str:
+async def session_that_waits(spec: str) -> str:
     store = open_store(spec)
-    session = await open_session(store, COUNTER, tools=CountingTools())
-    await walk(session, "wire", stop_at_action="wire")
-    await session.call_tool("wire", ERRANDS["wire"], "w")
+    session = await waiting_wire(store, clock=SystemClock())
     await session.release()
     await store.close()
     return session.id
@@ -124,7 +122,7 @@ async def waiting_wire(spec: str) -> str:
 def test_a_providers_token_is_believed_by_its_keys_alone(
     desk: Desk, own_store: str, tmp_path: Path
 ) -> None:
-    session, now = asyncio.run(waiting_wire(own_store)), int(time.time())
+    session, now = asyncio.run(session_that_waits(own_store)), int(time.time())
 
     def approve(key: str = "own", **claims: Any) -> tuple[object, ...]:
         (tmp_path / "token").write_text(desk.token(key, **{"sub": "u-17", **claims}))

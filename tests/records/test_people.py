@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from records_cli import WAITING, ran, refused, shown, token
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
+from counter_desk import ERRANDS, HandClock
+from counter_sessions import waiting_wire
 from sopilot.integrations.mcp.options import ServerOptions
 from sopilot.messages.errors import UserMistake
 from sopilot.records.loading import register
@@ -25,8 +26,6 @@ from sopilot.records.people import (
     token_digest,
 )
 from sopilot.records.selection import Wanted, read_condition, read_moment, register_lines
-from sopilot.session.opening import open_session
-from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 
 WIRE = ERRANDS["wire"]
@@ -151,23 +150,16 @@ def test_no_clients_name_is_that_of_who_comes_without_a_token(tmp_path: Path) ->
     tokens = tmp_path / "tokens"
     tokens.write_text(f"local {'x' * 40}\n")
     tokens.chmod(0o600)
-    with pytest.raises(UserMistake, match="has no token"):
+    with pytest.raises(UserMistake, match="without a token"):
         ServerOptions(source="x", address="127.0.0.1:0", token_file=tokens, lease_seconds=3).http()
 
 
 # --- decisions ------------------------------------------------------------------------------
 
 
-async def held_wire(store: MemoryStore) -> Session:
-    session = await open_session(store, COUNTER, tools=CountingTools(), clock=CLOCK)
-    await walk(session, "wire", stop_at_action="wire")
-    await session.call_tool("wire", WIRE, "w")
-    return session
-
-
 async def test_a_rejected_call_was_approved_by_nobody() -> None:
     store = MemoryStore()
-    session = await held_wire(store)
+    session = await waiting_wire(store, clock=CLOCK)
     lines = "\n".join(register_lines(await register(store, Wanted()), 9, ()))
     assert "held, waits for people" in lines
     await session.decide("approve", "w", by="Sue", role="supervisor")

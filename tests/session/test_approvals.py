@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Awaitable, Callable
 
 import pytest
-from counter_sessions import attempt, clock_of, opened, ready_for, tools_of, waiting_wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counter_desk import ERRANDS, CountingTools, HandClock, go_on
+from counter_sessions import attempt, clock_of, opened, ready_for, tools_of, waiting_wire
 from sopilot.agent.resume import recover
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.approvals import HeldCall, HeldState, count_approvals

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from counter_sessions import opened
 
 from counter_desk import HandClock, walk
+from counter_sessions import opened
 from sopilot.cli.main import sopilot
 from sopilot.runner import audit_store
 from sopilot.stores.sqlite import SQLiteStore

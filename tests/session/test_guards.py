@@ -7,15 +7,6 @@ import json
 from collections.abc import Mapping
 
 import pytest
-from counter_sessions import (
-    InterruptedTools,
-    Killed,
-    attempt,
-    opened,
-    programs_of,
-    ready_for,
-    tools_of,
-)
 
 from counter_desk import (
     COUNTER,
@@ -26,6 +17,15 @@ from counter_desk import (
     go_on,
     next_move,
     walk,
+)
+from counter_sessions import (
+    InterruptedTools,
+    Killed,
+    attempt,
+    opened,
+    programs_of,
+    ready_for,
+    tools_of,
 )
 from sopilot.agent.calls import MOST_INSISTENCE, Waiting
 from sopilot.agent.driver import Driver

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from counter_sessions import opened, waiting_wire
 
 from counter_desk import HandClock, walk
+from counter_sessions import opened, waiting_wire
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, ScoreCard
 from sopilot.messages.diagnostic import Severity

@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from typing import Any
 
 import pytest
-from counter_sessions import clock_of, opened, waiting_wire
 
+from counter_sessions import clock_of, opened, waiting_wire
 from sopilot.messages.errors import LeaseHeld, LeaseLost, RunEnded
 from sopilot.records.store import Settings
 from sopilot.session.lease import when_free

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from counter_sessions import opened
 
 from counter_desk import walk
+from counter_sessions import opened
 from sopilot.machine.automation import Automation
 from sopilot.machine.layout import Limits
 from sopilot.messages.errors import StoreCorrupt, UserMistake

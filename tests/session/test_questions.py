@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from counter_sessions import opened, programs_of
 
+from counter_sessions import opened, programs_of
 from sopilot.session.questions import UNASKED, find_question
 from sopilot.values.json import JSON
 from sopilot.views.questions import user_tools

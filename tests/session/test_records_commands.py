@@ -12,9 +12,9 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
-from counter_sessions import attempt, opened, run
 
 from counter_desk import COUNTER, ERRANDS, HandClock, walk
+from counter_sessions import attempt, opened, run
 from sopilot.records.journal import write
 from sopilot.stores.open import open_store
 from sopilot.trace.signing import generate_key, write_key

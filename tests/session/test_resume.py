@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from active_frame import active_frame
-from counter_sessions import attempt, clock_of, opened, programs_of, tools_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,6 +22,7 @@ from counter_desk import (
     walk,
     wander,
 )
+from counter_sessions import attempt, clock_of, opened, programs_of, tools_of
 from sopilot.agent.dialog import RecordedDialog, refreshed
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.machine.automation import Automation

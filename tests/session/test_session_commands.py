@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 
 import pytest
-from counter_sessions import attempt, opened, run, waiting_wire
 
 from counter_desk import HANDBOOK
+from counter_sessions import attempt, opened, run, waiting_wire
 from sopilot.messages.errors import UserMistake
 from sopilot.stores.open import data_folder, open_store
 from sopilot.stores.sqlite import SQLiteStore

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from counter_sessions import opened
 
 from counter_desk import walk
+from counter_sessions import opened
 from sopilot.messages.errors import TraceError, UserMistake
 from sopilot.records.loading import export_trace
 from sopilot.records.store import Settings

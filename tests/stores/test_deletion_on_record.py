@@ -8,7 +8,8 @@ import pytest
 from runtime_role import runtime_dsn
 from store_parts import OpenDurable
 
-from counter_desk import COUNTER, CountingTools, HandClock, walk
+from counter_desk import HandClock, walk
+from counter_sessions import opened
 from postgres_here import PostgresHere
 from sopilot.messages.errors import StoreUnavailable
 from sopilot.records.journal import entries
@@ -17,7 +18,6 @@ from sopilot.records.privacy import erase_wanted
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.store import Settings, Store
-from sopilot.session.opening import open_session
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sql import SqlStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -29,8 +29,7 @@ KEY = generate_key()
 async def fill(store: Store, clock: HandClock) -> None:
     """Three private sessions that ended long ago."""
     for name in ("a", "b", "c"):
-        session = await open_session(
-            store, COUNTER, tools=CountingTools(), clock=clock, session_id=name,
+        session = await opened(store, clock=clock, session_id=name,
             settings=Settings(private=True),
         )  # fmt: skip
         await walk(session, "transfer")

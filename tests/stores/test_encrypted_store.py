@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from counter_desk import COUNTER, CountingTools, HandClock, walk, wander
+from counter_desk import CountingTools, HandClock, walk, wander
+from counter_sessions import opened
 from postgres_here import PostgresHere
 from sopilot.messages.errors import RunEnded, StoreCorrupt, UserMistake
 from sopilot.records.journal import write
@@ -20,7 +21,7 @@ from sopilot.records.privacy import erase_contents, sessions_with, settings_here
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Batch, NewSession, Settings, Store
-from sopilot.session.opening import open_session, resume_session
+from sopilot.session.opening import resume_session
 from sopilot.stores.encrypted import KEY_BYTES, KeyFolder, encrypted
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -33,9 +34,7 @@ PRIVATE = Settings(private=True, columns=frozenset({"amount"}))
 
 
 async def talked(store: Store, clock: HandClock, said: str = SAID) -> str:
-    session = await open_session(
-        store, COUNTER, tools=CountingTools(), clock=clock, settings=PRIVATE, extra={"of": said}
-    )
+    session = await opened(store, clock=clock, settings=PRIVATE, extra={"of": said})
     await wander(session, random.Random(3), 20)
     await session.user_said(f"this is {said}")
     await store.queue_decision(session.id, {"decision": "approve", "reason": said}, at=clock.now())
@@ -134,7 +133,7 @@ async def test_without_keys_chains_verify_and_nothing_is_read_or_missed(tmp_path
     with pytest.raises(UserMistake, match="keys"):
         await sessions_with(bare, [SAID])
     with pytest.raises(UserMistake, match="keys"):
-        await open_session(bare, COUNTER, tools=CountingTools(), clock=clock)
+        await opened(bare, clock=clock)
     people = await load_people(bare)
     assert (await settings_here(store, people, Settings())).private
     await bare.close()

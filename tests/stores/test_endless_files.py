@@ -17,7 +17,6 @@ import sopilot
 from sopilot.files.settings import filled, read_settings
 from sopilot.files.text import load_yaml, read_text, whole_bytes, whole_text
 from sopilot.integrations.mcp.options import read_upstreams
-from sopilot.integrations.mcp.pins import Pins
 from sopilot.messages.errors import UserMistake
 from sopilot.records.bundle import check_bundle
 from sopilot.runner.versions import unpacked
@@ -42,7 +41,7 @@ def test_a_file_without_an_end_is_told_with_place_cause_and_cure() -> None:
 @needs_devices
 @pytest.mark.parametrize(
     "read",
-    [sealed_text, trace_text, read_upstreams, read_settings, Pins, lambda path: rows_of([path])],
+    [sealed_text, trace_text, read_upstreams, read_settings, lambda path: rows_of([path])],
 )
 def test_every_reader_has_a_bound(read: object) -> None:
     assert callable(read)

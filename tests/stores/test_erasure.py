@@ -8,7 +8,8 @@ import random
 import pytest
 from store_parts import StoreFactory
 
-from counter_desk import COUNTER, CountingTools, HandClock, wander
+from counter_desk import CountingTools, HandClock, wander
+from counter_sessions import opened
 from sopilot.messages.errors import RunEnded
 from sopilot.records.journal import entries, write
 from sopilot.records.loading import rebuild_register, register
@@ -17,7 +18,7 @@ from sopilot.records.privacy import erase_contents, sessions_with
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Settings
-from sopilot.session.opening import open_session, resume_session
+from sopilot.session.opening import resume_session
 from sopilot.trace.signing import generate_key
 
 
@@ -26,9 +27,7 @@ async def test_what_is_left_verifies_and_names_nobody(open_store: StoreFactory) 
     settings = Settings(private=True, columns=frozenset({"amount"}))
     ids = []
     for seed in range(4):
-        session = await open_session(
-            store, COUNTER, tools=CountingTools(), clock=clock, settings=settings
-        )
+        session = await opened(store, clock=clock, settings=settings)
         await wander(session, random.Random(seed), 40)
         await session.user_said("this is una speaking")
         await session.release()

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, walk
+from counter_desk import ERRANDS, CountingTools, HandClock, go_on, walk
+from counter_sessions import opened, ready_for
 from postgres_here import PostgresHere
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
@@ -24,7 +25,7 @@ from sopilot.records.loading import rebuild_register
 from sopilot.records.people import Principal, change_people
 from sopilot.records.store import Store
 from sopilot.session.fence import fence_store, fenced_sessions, release_sessions
-from sopilot.session.opening import open_session, resume_session
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.stores.backup import back_up, restore
 from sopilot.stores.postgres import PostgresStore
@@ -120,10 +121,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresHere
 
 async def up_to(store: Store, goal: str, tools: Ledger, clock: HandClock) -> Session:
     """Just before the irreversible call."""
-    session = await open_session(
-        store, COUNTER, tools=tools, clock=clock, session_id=goal, requester="una"
+    session = await ready_for(
+        goal, store, tools=tools, clock=clock, session_id=goal, requester="una"
     )
-    await walk(session, goal, stop_at_action=goal)
     if goal == "wire":
         held = await session.call_tool("wire", ERRANDS["wire"], "w")
         for by, role in (("ann", "supervisor"), ("bo", "auditor")):
@@ -173,7 +173,7 @@ async def test_a_restored_back_up_waits_for_a_person(
     assert [one.id for one in await fenced_sessions(restored)] == [goal]
     # Nobody else is held up: a session that begins now pays.
     other = Ledger()
-    fresh = await open_session(restored, COUNTER, tools=other, clock=clock)
+    fresh = await opened(restored, tools=other, clock=clock)
     await walk(fresh, "transfer")
     assert other.paid == 1
     # Released by a person, on record, the call is made under its own key.
@@ -217,7 +217,7 @@ async def test_another_call_under_a_lost_id_is_never_taken_for_the_lost_one(
     """Clients count their calls, so a session that goes on from an old copy repeats ids."""
 
     clock, tools, store = HandClock(), kind(), place.open()
-    session = await open_session(store, COUNTER, tools=tools, clock=clock, session_id="s")
+    session = await opened(store, tools=tools, clock=clock, session_id="s")
     await back_up(store, tmp_path / "copy.db")
     await walk(session, "transfer")
     await store.close()
@@ -241,9 +241,7 @@ async def test_nobody_releases_what_they_asked_for(place: Place) -> None:
     """Nor who took it up, nor by a release of all, also where it has ended."""
 
     clock, tools, store = HandClock(), Ledger(), place.open()
-    session = await open_session(
-        store, COUNTER, tools=tools, clock=clock, session_id="s", requester="una"
-    )
+    session = await opened(store, tools=tools, clock=clock, session_id="s", requester="una")
     await walk(session, "transfer")
     await session.release()
     session = await resume_session(store, "s", tools=tools, clock=clock, requester="eve")
@@ -277,7 +275,7 @@ async def test_a_dump_is_found_by_the_external_head(place: Place, tmp_path: Path
     store.external_head = ExternalSeals(str(heads))
     # The log of the old copy grows again, as long as the sealed one and longer.
     for number in range(4):
-        fresh = await open_session(store, COUNTER, clock=clock, session_id=f"new{number}")
+        fresh = await opened(store, clock=clock, session_id=f"new{number}")
         await fresh.release()
     session = await again(store, "transfer", tools, clock)
     await pay(session, "transfer")

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from store_parts import StoreFactory
 
-from counter_desk import COUNTER, CountingTools, HandClock, walk, wander
+from counter_desk import CountingTools, HandClock, walk, wander
+from counter_sessions import opened
 from sopilot.messages.errors import TraceError
 from sopilot.records.completeness import compare
 from sopilot.records.loading import Traces
@@ -32,7 +33,7 @@ from sopilot.records.merkle_tree import (
 )
 from sopilot.records.sealing import seal_store, verify_store, view
 from sopilot.records.store import Store
-from sopilot.session.opening import open_session, resume_session
+from sopilot.session.opening import resume_session
 from sopilot.trace.signing import generate_key
 
 KEY = generate_key()
@@ -82,7 +83,7 @@ def test_proofs_of_every_small_tree_hold_and_no_other() -> None:
 async def some_sessions(store: Store, count: int = 3, seed: int = 0) -> list[str]:
     ids = []
     for number in range(count):
-        session = await open_session(store, COUNTER, tools=CountingTools(), clock=HandClock())
+        session = await opened(store)
         await wander(session, random.Random(seed + number), 15)
         await session.release()
         ids.append(session.id)

@@ -12,11 +12,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from counter_desk import COUNTER, CountingTools, HandClock
+from counter_sessions import opened
 from postgres_here import PostgresHere
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import StoreCorrupt, UserMistake
-from sopilot.session.opening import open_session
 from sopilot.stores.sqlite import SQLiteStore
 
 
@@ -66,9 +65,7 @@ def test_looking_makes_no_folder_no_file_and_no_lock(tmp_path: Path) -> None:
 def test_reading_a_store_leaves_it_to_the_byte(tmp_path: Path) -> None:
     async def made() -> str:
         store = SQLiteStore(tmp_path / "s.db")
-        session = await open_session(
-            store, COUNTER, tools=CountingTools(), clock=HandClock(), model="m"
-        )
+        session = await opened(store, model="m")
         await session.release()
         await store.close()
         return session.id
@@ -86,7 +83,7 @@ def test_reading_a_store_leaves_it_to_the_byte(tmp_path: Path) -> None:
 async def test_what_one_object_reads_before_another_writes(tmp_path: Path) -> None:
     reader, writer = SQLiteStore(tmp_path / "s.db"), SQLiteStore(tmp_path / "s.db")
     assert await reader.sessions() == []
-    session = await open_session(writer, COUNTER, tools=CountingTools(), clock=HandClock())
+    session = await opened(writer)
     assert [one.id for one in await reader.sessions()] == [session.id]
     await session.user_said("more")
     assert len(await reader.events(session.id)) == len(session.events)

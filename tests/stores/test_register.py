@@ -9,29 +9,15 @@ import pytest
 from store_parts import StoreFactory
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk, wander
+from counter_sessions import opened
 from sopilot.records.actions import ActionEntry
 from sopilot.records.loading import Traces, rebuild_register, register
 from sopilot.records.selection import Wanted, read_condition
 from sopilot.records.store import Settings, Store
-from sopilot.session.opening import open_session
-from sopilot.session.session import Session
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.events import Start
 
-
-async def opened(
-    store: Store, tools: CountingTools | None = None, clock: HandClock | None = None, **more: object
-) -> Session:
-    return await open_session(
-        store,
-        COUNTER,
-        tools=tools or CountingTools(),
-        clock=clock or HandClock(),
-        handbook="counter",
-        model="m",
-        view="pg",
-        **more,  # type: ignore[arg-type]  # settings
-    )
+ABOUT = {"handbook": "counter", "model": "m", "view": "pg"}
 
 
 async def rows_of(store: Store, **wanted: object) -> list[ActionEntry]:
@@ -52,7 +38,7 @@ async def agree(store: Store) -> None:
 
 async def test_a_proven_call_is_one_row_with_everything_about_it(open_store: StoreFactory) -> None:
     store = open_store()
-    session = await opened(store)
+    session = await opened(store, **ABOUT)
     await walk(session, "transfer")
     [row] = await rows_of(store, action="transfer")
     assert (row.outcome, row.grade, row.goal) == ("carried out", "proven", "transfer")
@@ -127,12 +113,12 @@ async def test_what_is_let_through_without_proof_says_so(open_store: StoreFactor
 
 async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
     store, tools = open_store(), CountingTools()
-    session = await opened(store, tools)
+    session = await opened(store, tools=tools)
     tools.refusing.add("rename")
     await walk(session, "rename", limit=8)
     assert {row.outcome for row in await rows_of(store, action="rename")} == {"failed"}
     tools.failing.add("transfer")
-    session = await opened(store, tools)
+    session = await opened(store, tools=tools)
     await walk(session, "transfer", limit=30)
     [row] = await rows_of(store, outcome="unknown")
     await session.resolve_outcome(row.call_id, ok=True, by="Ann")

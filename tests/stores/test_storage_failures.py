@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from counter_desk import COUNTER, CountingTools, HandClock, go_on, walk
+from counter_sessions import opened
 from postgres_here import PostgresHere
 from sopilot.messages.errors import (
     SopilotError,
@@ -21,17 +22,13 @@ from sopilot.messages.errors import (
     UserMistake,
 )
 from sopilot.records.store import Store
-from sopilot.session.opening import open_session, resume_session
+from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.schema import SCHEMA_VERSION
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.chain import verify_chain
 from sopilot.trace.events import Start
-
-
-async def opened(store: Store) -> Session:
-    return await open_session(store, COUNTER, tools=CountingTools(), clock=HandClock())
 
 
 async def fill(session: Session, most: int = 2000) -> None:

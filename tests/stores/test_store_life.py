@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from store_parts import OpenDurable, events, start_of
 
 from counter_desk import COUNTER, CountingTools, HandClock, walk
+from counter_sessions import opened
 from postgres_here import PostgresHere
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import LeaseLost, Pruned, UserMistake
@@ -20,7 +21,7 @@ from sopilot.records.privacy import change_policy, erase_contents
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verified_lines, verify_store
 from sopilot.records.store import Batch, Lease, NewSession, SessionRecord, Store
-from sopilot.session.opening import open_session, resume_session
+from sopilot.session.opening import resume_session
 from sopilot.stores.backup import back_up, restore, sizes
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
@@ -32,9 +33,7 @@ DAY = 86_400.0
 
 
 async def ended(store: Store, clock: HandClock, name: str) -> str:
-    session = await open_session(
-        store, COUNTER, tools=CountingTools(), clock=clock, session_id=name, extra={"of": name}
-    )
+    session = await opened(store, clock=clock, session_id=name, extra={"of": name})
     await session.user_said(f"I am {name}")
     await walk(session, "refund" if name == "waits" else "transfer")
     await session.release()
@@ -66,7 +65,7 @@ async def test_a_back_up_is_a_store_and_goes_into_either_kind(
     store = open_durable()
     for name in ("one", "two"):
         await ended(store, clock, name)
-    running = await open_session(store, COUNTER, tools=CountingTools(), clock=clock)
+    running = await opened(store, clock=clock)
     await store.queue_decision("one", {"decision": "approve"}, at=1.0)
     seal = (await seal_store(store, KEY, at=clock.now())).seal
     file = tmp_path / "copy.db"
@@ -174,7 +173,7 @@ async def test_a_session_that_was_continued_after_it_was_listed_is_not_deleted()
     clock.time += 2 * DAY
     listed = await store.sessions()
 
-    async def earlier_list(*, limit: int) -> list[SessionRecord]:
+    async def earlier_list(*, limit: int | None) -> list[SessionRecord]:
         return listed
 
     lease = await store.acquire("s", owner="other", now=clock.now(), lease_seconds=1.0)

@@ -13,7 +13,7 @@ from sopilot.cli.output import Exit, Output, warn
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.runner.options import json_object
 from sopilot.runner.store_access import StoreAccess
-from sopilot.session.decisions import decide_or_leave, resolve_when_free
+from sopilot.session.decisions import decide_or_queue, resolve_when_free
 from sopilot.session.orphans import held_lines, waiting_in, waiting_lines
 
 CALL = click.argument("call_id", metavar="CALL")
@@ -79,7 +79,7 @@ def _decide(
     decision: str, session_id: str, call_id: str, store: StoreAccess, **vote: Any
 ) -> Output:
     before, held, left = store.as_person(
-        lambda opened, who: decide_or_leave(opened, session_id, decision, call_id, who=who, **vote)
+        lambda opened, who: decide_or_queue(opened, session_id, decision, call_id, who=who, **vote)
     )
     report = {"session": session_id, **held.as_json(), "left": left}
     repeated = not left and decision == "approve" and held.approvals == before.approvals

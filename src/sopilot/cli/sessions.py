@@ -11,7 +11,7 @@ from sopilot.records.store import SessionRecord, Store
 from sopilot.runner.store_access import StoreAccess
 from sopilot.session.fence import Fence, fenced_sessions, load_fence
 from sopilot.session.orphans import (
-    LeftOpen,
+    OpenCall,
     Waiting,
     keep_sweeping,
     session_lines,
@@ -80,7 +80,7 @@ def sweep_sessions(watch: float | None, store: StoreAccess) -> None:
     An HTTP server does this by itself. Exit 1 if there was such a call.
     """
 
-    def report(calls: list[LeftOpen]) -> None:
+    def report(calls: list[OpenCall]) -> None:
         for call in calls:
             if wants_json():
                 print_json(call.as_json(), indent=None)

@@ -125,9 +125,6 @@ JOURNAL = "privacy"
 READING = "reading"
 _LEASE_SECONDS = 600.0
 
-EVERY = 1 << 62
-"""How many sessions are listed where none is left out."""
-
 _KEYS = "keys"
 _DEMANDS = frozenset({"privacy", _KEYS})
 
@@ -225,7 +222,7 @@ async def sessions_with(
 ) -> list[SessionRecord]:
     """The sessions, of all or ``among`` these, that contain one of the texts anywhere."""
     results = []
-    for record in await store.sessions(limit=EVERY) if among is None else among:
+    for record in await store.sessions(limit=None) if among is None else among:
         if record.is_locked:
             raise _no_keys("contents are under keys, and cannot be searched without them")
         values: list[JSON] = [event.event.payload for event in await store.events(record.id)]
@@ -441,7 +438,7 @@ async def due_sessions(store: Store, now: float) -> list[SessionRecord]:
     policy = await load_policy(store)
     return [
         session
-        for session in await store.sessions(limit=EVERY)
+        for session in await store.sessions(limit=None)
         if not session.is_erased
         and policy.due(
             str(session.metadata.get("handbook") or ""),

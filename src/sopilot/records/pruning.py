@@ -11,7 +11,6 @@ from sopilot.protocols import Clock
 from sopilot.records.log import is_journal
 from sopilot.records.people import Principal
 from sopilot.records.privacy import (
-    EVERY,
     PRUNED,
     change_policy,
     on_hold,
@@ -72,7 +71,7 @@ async def prune(
     now = clock.now()
     old = [
         session
-        for session in await store.sessions(limit=EVERY)
+        for session in await store.sessions(limit=None)
         if _is_old(session, states, now, days)
     ]
     held = await on_hold(store, old)

@@ -378,8 +378,8 @@ class Store(Protocol):
 
     async def record(self, session_id: str) -> SessionRecord: ...
 
-    async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
-        """Newest first."""
+    async def sessions(self, *, limit: int | None = 100) -> list[SessionRecord]:
+        """Newest first; all of them with ``limit=None``."""
         ...
 
     async def states(self) -> dict[str, int]:

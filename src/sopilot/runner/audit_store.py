@@ -17,7 +17,6 @@ from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.audits import differences, keep_audit, kept_audits
 from sopilot.records.people import Principal
-from sopilot.records.privacy import EVERY
 from sopilot.records.selection import read_moment
 from sopilot.records.store import Store
 from sopilot.runner.audit_inputs import ForeignInput, TraceInput, session_input
@@ -150,7 +149,7 @@ def audit_store(
     last = read_moment(end, whole_day=True) if end is not None else float("inf")
 
     async def listed(store: Store) -> list[str]:
-        sessions = await store.sessions(limit=EVERY)
+        sessions = await store.sessions(limit=None)
         return [item.id for item in reversed(sessions) if first <= item.created_at <= last]
 
     ids = access.read(listed)

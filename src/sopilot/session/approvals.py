@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sopilot.session.session import Session
 
 
-async def take_left(session: Session, store: Store) -> None:
+async def record_queued(session: Session, store: Store) -> None:
     """Record queued decisions, once. Drop those that don't count any more: the people who queued
     them saw that they did."""
     queued = await store.pending_decisions(session.id)

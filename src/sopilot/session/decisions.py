@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 15.0
 """A process that was killed keeps its lease for a while."""
 
 
-async def decide_or_leave(
+async def decide_or_queue(
     store: Store,
     session_id: str,
     decision: str,

@@ -20,7 +20,6 @@ from sopilot.protocols import Clock
 from sopilot.records.journal import folded, write
 from sopilot.records.log import Entry, SealFile, head_of, lines_of
 from sopilot.records.people import Principal, load_people, written_by
-from sopilot.records.privacy import EVERY
 from sopilot.records.pruning import ENDED
 from sopilot.records.store import SessionRecord, Store
 from sopilot.values.json import JSON, same_name
@@ -60,7 +59,7 @@ async def fenced_sessions(
     if fence.before == -math.inf:
         return []
     known = {item.id for item in but}
-    every = await store.sessions(limit=EVERY)
+    every = await store.sessions(limit=None)
     return [item for item in every if fence.holds_open(item) and item.id not in known]
 
 
@@ -82,7 +81,7 @@ async def fence_store(
     store: Store, why: str, *, clock: Clock, who: Principal | None = None, head: str = ""
 ) -> None:
     """Fence every session that the store has now, whatever the clocks of their openers showed."""
-    opened = [session.created_at for session in await store.sessions(limit=EVERY)]
+    opened = [session.created_at for session in await store.sessions(limit=None)]
     details: dict[str, JSON] = {"before": max([clock.now(), *opened]), "why": why, "head": head}
     await write(store, JOURNAL, _FENCED, {**details, **written_by(who)}, clock=clock)
 
@@ -109,7 +108,7 @@ async def release_sessions(
             "unauthenticated", "this store requires a proof of identity for a release",
             help="pass a token: sopilot --token-file",
         )  # fmt: skip
-    every = await store.sessions(limit=EVERY) if not session_ids else []
+    every = await store.sessions(limit=None) if not session_ids else []
     chosen = [await store.record(session_id) for session_id in session_ids]
     chosen += [item for item in every if fence.holds(item.id, item.created_at)]
     for record in chosen:

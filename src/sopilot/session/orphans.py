@@ -29,7 +29,7 @@ GRACE_SECONDS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOpen:
+class OpenCall:
     """A call without an outcome."""
 
     session_id: str
@@ -46,7 +46,7 @@ class Waiting:
     without a result may get one. ``left`` are decisions that the owner hasn't taken yet."""
 
     held: tuple[HeldCall, ...]
-    unknown: tuple[LeftOpen, ...]
+    unknown: tuple[OpenCall, ...]
     running: bool
     left: tuple[JSON, ...] = ()
 
@@ -80,31 +80,31 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     return Waiting(held, tuple(unknown), running, left)
 
 
-async def sweep(store: Store, *, clock: Clock | None = None) -> list[LeftOpen]:
+async def sweep(store: Store, *, clock: Clock | None = None) -> list[OpenCall]:
     """Record which calls dead owners left open, and return them. Raise the store's refusal only if
     there is nothing to return."""
     clock = clock or SystemClock()
-    left_opens: list[LeftOpen] = []
+    open_calls: list[OpenCall] = []
     refused: StoreUnavailable | None = None
     for record in await store.unresolved(now=clock.now() - GRACE_SECONDS):
         if record.summary.get("open") == []:
             continue  # noted before
         try:
-            left_opens += await resolve_orphan(store, record.id, clock=clock)
+            open_calls += await resolve_orphan(store, record.id, clock=clock)
         except StoreUnavailable as problem:
             if not isinstance(problem, StoreCorrupt):
                 refused = problem
         except Exception:  # a session damaged in whatever way must not keep others from being found
             continue
-    if refused is not None and not left_opens:
+    if refused is not None and not open_calls:
         raise refused
-    return left_opens
+    return open_calls
 
 
 async def keep_sweeping(
     store: Store,
     every: float | None,
-    tell: Callable[[list[LeftOpen]], None],
+    tell: Callable[[list[OpenCall]], None],
     warn: Callable[[str], None],
 ) -> bool:
     """Sweep once, or ``every`` so many seconds until stopped; return whether anything was found.
@@ -126,7 +126,7 @@ async def keep_sweeping(
 
 async def resolve_orphan(
     store: Store, session_id: str, *, clock: Clock | None = None, take_over: bool = False
-) -> list[LeftOpen]:
+) -> list[OpenCall]:
     """Record the open calls of one session, unless another process has it."""
     with suppress(LeaseHeld):
         async with await attach_session(
@@ -137,16 +137,16 @@ async def resolve_orphan(
                 await note_unknown_outcomes(session)
             pending = session.configuration.pending
             return [
-                LeftOpen(session_id, call_id, pending[call_id].action)
+                OpenCall(session_id, call_id, pending[call_id].action)
                 for call_id in session.unknown_outcomes
                 if call_id not in before
             ]
     return []
 
 
-def _open_calls(loaded: Loaded) -> list[LeftOpen]:
+def _open_calls(loaded: Loaded) -> list[OpenCall]:
     return [
-        LeftOpen(loaded.record.id, call_id, pending.action)
+        OpenCall(loaded.record.id, call_id, pending.action)
         for call_id, pending in loaded.configuration.pending.items()
         if pending.action in loaded.programs.guarded or call_id in loaded.ledger.unknown
     ]
@@ -189,7 +189,7 @@ def waiting_lines(waiting: Waiting) -> Iterator[str]:
         yield "no calls are waiting"
 
 
-def unknown_lines(unknown: Sequence[LeftOpen]) -> Iterator[str]:
+def unknown_lines(unknown: Sequence[OpenCall]) -> Iterator[str]:
     for call in unknown:
         yield f"{call.call_id}  outcome unknown: resolve it with `sopilot approvals resolve`"
 

@@ -332,7 +332,7 @@ class Session:
     async def take_decisions(self) -> None:
         """Record the decisions that were queued while this session was at work."""
         if self.held_calls:
-            await approval_votes.take_left(self, self._store)
+            await approval_votes.record_queued(self, self._store)
 
     async def has_decisions(self) -> bool:
         return bool(await self._store.pending_decisions(self.id))

@@ -172,7 +172,7 @@ class _EncryptedStore:
     async def record(self, session_id: str) -> SessionRecord:
         return self._whole(await self.without_keys.record(session_id))
 
-    async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
+    async def sessions(self, *, limit: int | None = 100) -> list[SessionRecord]:
         return [self._whole(session) for session in await self.without_keys.sessions(limit=limit)]
 
     async def unresolved(self, *, now: float) -> list[SessionRecord]:

@@ -32,59 +32,80 @@ from sopilot.trace.signing import SignedHead
 from sopilot.values.json import JSON, Fields, made, plain_mapping, spell
 
 
+@dataclass(slots=True)
+class _Session:
+    id: str
+    created_at: float
+    updated_at: float
+    metadata: Mapping[str, JSON]
+    head: Head
+    owner: str
+    lease_expires_at: float
+    token: int = 1
+    summary: Mapping[str, JSON] = field(default_factory=dict)
+    events: list[SealedEvent] = field(default_factory=list)
+    payloads: dict[str, JSON] = field(default_factory=dict)
+    signatures: list[SignedHead] = field(default_factory=list)
+    decisions: dict[int, JSON] = field(default_factory=dict)
+    actions: dict[str, ActionRow] = field(default_factory=dict)
+
+    @property
+    def record(self) -> SessionRecord:
+        return SessionRecord(
+            self.id,
+            self.created_at,
+            self.updated_at,
+            self.metadata,
+            self.summary,
+            self.head,
+            self.owner,
+            self.lease_expires_at,
+        )
+
+
 class MemoryRecords:
-    def __init__(self) -> None:
-        self.session_heads: dict[str, Head] = {}
-        self._rows: dict[str, dict[str, ActionRow]] = {}
+    def __init__(self, sessions: Mapping[str, _Session]) -> None:
+        self._sessions = sessions
         self._log: list[LogEntry] = []
         self._seals: list[SealedHead] = []
 
-    def created(self, head: Head, at: float) -> None:
-        self.session_heads[head.session_id] = head
-        self._add_entry(head, at)
-
-    def _add_entry(self, head: Head, at: float) -> None:
-        actions = digest_of(self._rows.get(head.session_id, {}).values())
-        self._log.append(LogEntry(len(self._log), at, *head, actions))
-
-    def add_actions(self, session_id: str, rows: Sequence[ActionRow]) -> None:
-        stored = self._rows.setdefault(session_id, {})
-        for row in rows:
-            stored[row.call] = row
-
     async def actions(self, wanted: Wanted) -> list[tuple[str, ActionRow]]:
         results = [
-            (session_id, row)
-            for session_id, rows in self._rows.items()
-            for row in rows.values()
+            (session.id, row)
+            for session in self._sessions.values()
+            for row in session.actions.values()
             if _fits(row, wanted)
         ]
         return sorted(results, key=lambda item: -item[1].at)
 
     async def count_actions(self) -> int:
-        return sum(map(len, self._rows.values()))
+        return sum(len(session.actions) for session in self._sessions.values())
 
     async def count_sessions(self) -> int:
-        return sum(not is_journal(session_id) for session_id in self.session_heads)
+        return sum(not is_journal(session_id) for session_id in self._sessions)
 
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
-        if self.session_heads.get(head.session_id) != head:
+        session = self._sessions.get(head.session_id)
+        if session is None or session.head != head:
             return False
-        self._rows[head.session_id] = {row.call: row for row in rows}
+        session.actions = {row.call: row for row in rows}
         return True
 
     async def heads(self) -> list[Head]:
-        return list(self.session_heads.values())
+        return [session.head for session in self._sessions.values()]
 
     async def digests(self) -> dict[str, str]:
-        return {session_id: digest_of(rows.values()) for session_id, rows in self._rows.items()}
+        sessions = self._sessions.items()
+        return {name: digest_of(session.actions.values()) for name, session in sessions}
 
     async def log(self, *, after: int = -1) -> list[LogEntry]:
         return self._log[after + 1 :]
 
     async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
         for session_id in session_ids:
-            self._add_entry(self.session_heads[session_id], at)
+            session = self._sessions[session_id]
+            rows = digest_of(session.actions.values())
+            self._log.append(LogEntry(len(self._log), at, *session.head, rows))
 
     async def add_seal(self, seal: SealedHead) -> None:
         self._seals.append(seal)
@@ -106,36 +127,6 @@ def _fits(row: ActionRow, wanted: Wanted) -> bool:
     )
 
 
-@dataclass(slots=True)
-class _Session:
-    id: str
-    created_at: float
-    updated_at: float
-    metadata: Mapping[str, JSON]
-    head: Head
-    owner: str
-    lease_expires_at: float
-    token: int = 1
-    summary: Mapping[str, JSON] = field(default_factory=dict)
-    events: list[SealedEvent] = field(default_factory=list)
-    payloads: dict[str, JSON] = field(default_factory=dict)
-    signatures: list[SignedHead] = field(default_factory=list)
-    decisions: dict[int, JSON] = field(default_factory=dict)
-
-    @property
-    def record(self) -> SessionRecord:
-        return SessionRecord(
-            self.id,
-            self.created_at,
-            self.updated_at,
-            self.metadata,
-            self.summary,
-            self.head,
-            self.owner,
-            self.lease_expires_at,
-        )
-
-
 class MemoryStore:
     """No method awaits anything, so each one is atomic within an event loop. Writes take turns
     between threads."""
@@ -145,7 +136,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._sessions: dict[str, _Session] = {}
         self._programs: dict[str, str] = {}
-        self.records = MemoryRecords()
+        self.records = MemoryRecords(self._sessions)
         self._turn = threading.RLock()
 
     async def migrate(self) -> int:
@@ -168,7 +159,7 @@ class MemoryStore:
                 owner,
                 expires,
             )
-            self.records.created(self._sessions[session.id].head, now)
+            await self.records.log_heads([session.id], at=now)
             lease = Lease(session.id, owner, 1, expires)
             if session.first is not None:
                 self._append(lease, session.first, now, expires)
@@ -225,9 +216,9 @@ class MemoryStore:
         if batch.programs:
             self._programs.update(batch.programs)
         owned.summary = batch.summary
-        owned.head = self.records.session_heads[session_id] = batch.head
-        if batch.actions:
-            self.records.add_actions(session_id, batch.actions)
+        owned.head = batch.head
+        for row in batch.actions:
+            owned.actions[row.call] = row
         owned.updated_at = now
         owned.lease_expires_at = expires
         return made(Lease, (session_id, owner, token, expires))
@@ -263,7 +254,7 @@ class MemoryStore:
     async def record(self, session_id: str) -> SessionRecord:
         return self._stored(session_id).record
 
-    async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
+    async def sessions(self, *, limit: int | None = 100) -> list[SessionRecord]:
         newest = (
             session.record
             for session in reversed(self._sessions.values())

@@ -87,6 +87,7 @@ ADD_ACTION = (
 _NO_JOURNAL = "substr(id, 1, 8) <> 'journal.'"
 _ERASED_TABLES = ("payloads", "decisions")
 PRUNED_TABLES = ("events", *_ERASED_TABLES, "signatures")
+_ALL = 1 << 62
 _AT_ONCE = 500
 """Values in one ``IN`` list."""
 
@@ -249,10 +250,11 @@ class SqlStore(ABC):
             raise UnknownSession(session_id)
         return _read_record(rows[0])
 
-    async def sessions(self, *, limit: int = 100) -> list[SessionRecord]:
+    async def sessions(self, *, limit: int | None = 100) -> list[SessionRecord]:
         async with self.read() as db:
             rows = await db.rows(
-                f"{_RECORD} WHERE {_NO_JOURNAL} ORDER BY number DESC LIMIT ?", (limit,)
+                f"{_RECORD} WHERE {_NO_JOURNAL} ORDER BY number DESC LIMIT ?",
+                (_ALL if limit is None else limit,),
             )
         return [_read_record(row) for row in rows]
 
