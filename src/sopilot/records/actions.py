@@ -40,7 +40,7 @@ class ActionOutcome(StrEnum):
 
 
 def outcome_at(outcome: str, expires_at: float | None, now: float) -> str:
-    """The outcome of a row as it counts at ``now``: a request whose time ran out has expired."""
+    """The outcome of a row at ``now``: a waiting request may have expired since."""
     late = outcome == ActionOutcome.HELD and expires_at is not None and expires_at < now
     return str(ActionOutcome.EXPIRED if late else outcome)
 
@@ -96,7 +96,7 @@ class ActionEntry:
 
     @property
     def approvers(self) -> tuple[str, ...]:
-        """The people who agreed to the arguments as they are, with role and proof of identity."""
+        """The people who approved the present arguments, with role and proof of identity."""
         names: list[str] = []
         for decision in self.decisions:
             if decision["decision"] in ("amend", "reject"):
@@ -166,7 +166,7 @@ def _plain(values: tuple[JSON, ...]) -> JSON:
 
 
 def entry_of(session_id: str, row: ActionRow) -> ActionEntry:
-    """Raises ``RunEnded`` for a row that is damaged."""
+    """Read a row. Raise ``RunEnded`` if it is damaged."""
     try:
         rest = json.loads(row.rest)
         for name in ("decisions", "roles"):
@@ -337,7 +337,7 @@ def _answered(known: ActionEntry, event: Event) -> ActionEntry:
 
 
 def _decided(known: ActionEntry, event: Event) -> ActionEntry:
-    """As ``session`` counts decisions: of a named person in one of the roles, while it waits."""
+    """Count a decision as the session does: by a named person, in a role, while it waits."""
     payload = event.payload
     decision, by, role = (str(payload.get(name) or "") for name in ("decision", "by", "role"))
     if known.outcome is not ActionOutcome.HELD:

@@ -30,8 +30,8 @@ _SIGNED = (
 
 @dataclass(frozen=True, slots=True)
 class KeptAudit:
-    """``release`` is whose rules judged. ``genuine``: whether the signature is its key's, ``None``
-    without one."""
+    """``release`` is the release that judged. ``genuine``: whether the signature is valid; ``None``
+    without a signature."""
 
     number: int
     at: float
@@ -163,8 +163,8 @@ async def stored_verdict(store: Store, record: SessionRecord) -> Report | None:
 
 
 def differences(audit: KeptAudit, report: Report, salt: str = "") -> list[str]:
-    """Where the report judges the same events otherwise than a kept audit. ``salt`` is that of a
-    session whose sentences are kept as digests."""
+    """List the findings in which the report differs from a kept audit of the same events. ``salt``
+    is needed for a private session, whose sentences are kept as digests."""
     if report.unjudged is not None:
         return []
     before = {(item.code, item.seq, item.sentence) for item in audit.findings}

@@ -69,7 +69,7 @@ def trace_file(session_id: str) -> str:
 
 
 def in_time(log: Iterable[LogEntry], begin: float, end: float) -> Iterator[tuple[str, str]]:
-    """Sessions that began in that time, or went on between two entries around a part of it."""
+    """Yield sessions that began in that time, or may have acted in it, with the word for which."""
     last: dict[str, LogEntry] = {}
     for entry in log:
         before = last.get(entry.session_id)
@@ -274,7 +274,7 @@ class _Check:
 
 
 def check_bundle(folder: Path, keys: Sequence[str]) -> tuple[bool, list[str]]:
-    """Whether nothing is wrong, and what to say, fit for a terminal: a bundle is others' text."""
+    """Return whether the bundle is whole, and the lines to print, without control characters."""
     check = _Check(folder, keys)
     try:
         check.run()
@@ -294,7 +294,7 @@ def check_bundle(folder: Path, keys: Sequence[str]) -> tuple[bool, list[str]]:
 
 
 def main() -> None:
-    """Check the bundle that this file lies in."""
+    """Check the bundle that contains this file."""
     keys = [
         Path(argument).read_text().strip() if Path(argument).is_file() else argument
         for argument in sys.argv[1:]

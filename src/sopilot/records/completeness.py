@@ -69,9 +69,8 @@ def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
 
 
 def compare(seals: SealFile, store: StoreView) -> Compared:
-    """Against the last head of ``seals``, which are checked already. Without the entries beside
-    it a log that was rewritten is found, but what stood there can only be named as far as
-    sessions disagree."""
+    """Compare the store with the last head of ``seals``, which must have been checked. Without the
+    entries beside the head, a rewritten log is detected, but its former entries aren't named."""
     sealed = seals.heads[-1]
     size = sealed.head.size
     compared = Compared(later=max(0, len(store.log) - size))

@@ -93,8 +93,8 @@ class Entitlements:
     programs: Mapping[str, Program] = field(default_factory=dict)
 
     def require(self, vote: Vote, held: HeldCall, at: float) -> Mapping[str, JSON]:
-        """Return how the voter proved who they are and through what they decide. Raise
-        ``UserMistake`` where something speaks against the decision."""
+        """Return the voter's proof of identity and what entitles them. Raise ``UserMistake`` if a
+        rule forbids the decision."""
         _require_open(vote, held)
         if vote.arguments is not None:
             self._require_fit(held.action, vote.arguments)
@@ -125,7 +125,7 @@ class Entitlements:
     def _role(
         self, vote: Vote, held: HeldCall, at: float, arguments: Mapping[str, JSON] | None
     ) -> Mapping[str, JSON]:
-        """``arguments`` are held against the limits of the role, where there are any."""
+        """Return the proof of identity. Raise unless the person has the role, within its limits."""
         who, role, through = vote.who, vote.role, ""
         is_person = who is not None and who.method != MACHINE
         if "identity" in self.people.demands and not is_person:

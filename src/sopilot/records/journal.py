@@ -71,8 +71,8 @@ def _has_contents(sealed: SealedEvent) -> bool:
 
 
 async def folded(store: Store, journal: str, fold: Callable[[list[Entry]], Folded]) -> Folded:
-    """Fold the entries into the present state. Raise ``StoreCorrupt`` for an entry of another
-    shape: a chain shows that entries belong together, and not who wrote them."""
+    """Fold the entries into the present state. Raise ``StoreCorrupt`` for a malformed entry: a
+    chain doesn't show who wrote it."""
     result = await entries(store, journal)
     try:
         return fold(result)

@@ -265,7 +265,7 @@ def _without_secrets(
     events: Sequence[SealedEvent],
     stored: Mapping[str, JSON],
 ) -> Mapping[str, JSON]:
-    """The payloads that are no secret and hold none."""
+    """The payloads without secrets."""
     places = SecretPlaces(ProgramSet.from_texts(hashes, texts))
     if not places.names:
         return stored
@@ -284,7 +284,7 @@ def _without_secrets(
 
 
 def _references(payload: JSON, names: frozenset[str]) -> list[Mapping[str, JSON]]:
-    """The references that stand under these names."""
+    """The references under these names, at any depth."""
     result: list[Mapping[str, JSON]] = []
     if isinstance(payload, Mapping):
         for key, item in payload.items():
@@ -306,13 +306,13 @@ class Traces:
         self._known: dict[int, ProgramSet] = {}
 
     async def loaded(self, session_id: str) -> Loaded:
-        """Raise for a damaged session as ``load`` does."""
+        """As ``load``; raise for a damaged session."""
         loaded = await load(self._store, session_id, known=self._known.values(), even_erased=True)
         self._known[id(loaded.first)] = loaded.first
         return loaded
 
     async def rows(self, session_id: str) -> tuple[Head, list[ActionRow]]:
-        """At which head, and which."""
+        """The head of the session and its rows."""
         loaded = await self.loaded(session_id)
         return loaded.record.head, loaded.rows
 
@@ -320,7 +320,7 @@ class Traces:
 async def rebuild_register(
     store: Store, *, tell: Callable[[str], None] = lambda _: None
 ) -> tuple[int, dict[str, str]]:
-    """How many sessions were read, and why others could not be: their rows stay as they are."""
+    """Return how many sessions were read, and why others couldn't be: their rows stay unchanged."""
     traces = Traces(store)
     problems: dict[str, str] = {}
     heads = await store.records.heads()

@@ -23,7 +23,7 @@ from sopilot.trace.signing import SigningKey, verify_signature
 from sopilot.values.json import JSON, canonical, spell
 
 PREFIX = "journal."
-"""Ids of sessions are unguessable hexadecimals: none of them begins so."""
+"""No session's id begins so: those are random hexadecimals."""
 
 LOG_FORMAT = 1
 _ROOT = re.compile("[0-9a-f]{64}")
@@ -64,7 +64,7 @@ class LogEntry(NamedTuple):
 
 
 def lines_of(entries: Iterable[LogEntry]) -> list[str]:
-    """The canonical spelling of each, written out: a log may have very many."""
+    """The canonical spelling of each entry, written out for speed: a log may be very long."""
     return [
         f'{{"actions":{_quoted(actions)},"at":{at!r},"entry":{number},"hash":{_quoted(digest)},'
         f'"seq":{seq},"session":{_quoted(session_id)}}}'
@@ -73,14 +73,14 @@ def lines_of(entries: Iterable[LogEntry]) -> list[str]:
 
 
 def leaves_of(lines: Collection[str]) -> list[bytes]:
-    """No line holds the end of one: all are encoded at once."""
+    """Hash the lines, encoded at once: none contains a line feed."""
     if not lines:
         return []
     return leaf_hashes("\n".join(lines).encode("utf-8", "surrogatepass").split(b"\n"))
 
 
 def digest_of(rows: Iterable[ActionRow | tuple[Any, ...]]) -> str:
-    """Of a session's rows in the register, whatever their order."""
+    """The digest of a session's rows in the register, in any order."""
     spelled = "".join(
         f"{len(call)}:{call}{at!r}:{len(action)}:{action}{len(outcome)}:{outcome}{len(grade)}:{grade}"
         f"{expires!r}:{len(arguments)}:{arguments}{len(rest)}:{rest}"
@@ -111,7 +111,7 @@ class SealedHead:
 
     @property
     def is_genuine(self) -> bool:
-        """Signed by the key it names; whose key that is, the caller must know."""
+        """Whether the signature is by the key it names. The caller must know whose key that is."""
         return verify_signature(self.key, self.signature, canonical(_statement(self.head)))
 
 
@@ -193,7 +193,7 @@ _ENTRY = '{"actions":'
 
 
 def read_seals(text: str) -> SealFile:
-    """JSON Lines. Raises ``TraceError``."""
+    """Read JSON Lines. Raise ``TraceError``."""
     heads: list[SealedHead] = []
     lines: list[str] = []
     for number, line in enumerate(text.split("\n"), 1):

@@ -51,7 +51,7 @@ def _split(size: int) -> int:
 
 
 def inclusion_proof(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """From the leaf up to the root: the neighbours on the way."""
+    """The siblings on the way from the leaf to the root."""
     if len(leaves) <= 1:
         return []
     cut = _split(len(leaves))
@@ -80,7 +80,7 @@ def proves_inclusion(
 
 
 def consistency_proof(leaves: Sequence[bytes], old: int) -> list[bytes]:
-    """That the tree of the first ``old`` leaves is the beginning of this one."""
+    """Prove that the tree of the first ``old`` leaves is the beginning of this one."""
     if old in (0, len(leaves)):
         return []
     return _subproof(leaves, old, True)

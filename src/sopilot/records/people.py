@@ -152,13 +152,12 @@ class People:
         }
 
     def person(self, name: str) -> Person | None:
-        """By any of the names."""
+        """Find a person by any of their names."""
         wanted = same_name(name)
         return next((item for item in self.persons.values() if wanted in item.names), None)
 
     def has_administrator(self) -> bool:
-        """Whether an administrator can prove who they are: without that, no one could ever change
-        anything."""
+        """Whether an administrator can prove who they are: until then everybody is one."""
         holders = {same_name(token.person) for token in self.tokens.values() if not token.revoked}
         return any(
             ADMINISTRATOR in item.roles and (key in holders or item.subjects)
@@ -170,8 +169,8 @@ class People:
         return frozenset(person.roles if person is not None else ())
 
     def may_manage(self, who: Principal | None, *roles: str) -> bool:
-        """Whether they are an administrator or in one of the roles. Everybody may before there is
-        an administrator who could prove it."""
+        """Whether a person is an administrator or has one of the roles. Everybody may manage until
+        there is an administrator."""
         wanted = {ADMINISTRATOR, *roles}
         return not self.has_administrator() or bool(wanted & self.roles_of(who))
 
@@ -233,8 +232,7 @@ class People:
         return (above[0], f"escalated to {above[0]}") if at >= expires_at - above[1] else None
 
     def beyond(self, role: str, arguments: Mapping[str, JSON]) -> str | None:
-        """The first limit of the role that these arguments are not within: also where the
-        argument is not there."""
+        """The first limit of the role that these arguments exceed, or whose argument is missing."""
         for text in self.limits.get(role, ()):
             condition = read_condition(text)
             if value_at(arguments, condition.path) is None or not condition.holds(arguments):
@@ -243,7 +241,7 @@ class People:
 
 
 def token_digest(token: str) -> str:
-    """Tokens are 256 random bits: nothing slower is needed against guessing."""
+    """A fast hash is enough: tokens are 256 random bits."""
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

@@ -68,14 +68,14 @@ class Policy:
 
     @property
     def holds(self) -> dict[str, str]:
-        """Session, or a text that is searched for → why it must not be erased."""
+        """Session, or a text to search for → why it must not be erased."""
         every = self.hold_entries.values()
         return {hold.what: hold.why for hold in every if hold.what is not None}
 
     def due(
         self, handbook: str, updated_at: float, now: float, *, goal: str = "", status: str = ""
     ) -> bool:
-        """By the period of the narrowest class that the session belongs to."""
+        """Whether the period of the narrowest class of the session is over."""
         for name in (f"{handbook}/{goal}", handbook, ANY):
             for item in (f"{name}@{status}", name):
                 if item in self.periods:
@@ -130,7 +130,7 @@ _DEMANDS = frozenset({"privacy", _KEYS})
 
 
 async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
-    """The policy now, or with the journal up to that entry."""
+    """The policy now, or as of an entry of the journal."""
 
     last = None if up_to is None else up_to + 1
     policy = await folded(store, JOURNAL, lambda entries: fold_policy(entries[:last]))
@@ -220,7 +220,7 @@ async def note_reading(
 async def sessions_with(
     store: Store, texts: Sequence[str], among: Sequence[SessionRecord] | None = None
 ) -> list[SessionRecord]:
-    """The sessions, of all or ``among`` these, that contain one of the texts anywhere."""
+    """Find sessions, of all or ``among`` these, that contain one of the texts anywhere."""
     results = []
     for record in await store.sessions(limit=None) if among is None else among:
         if record.is_locked:
@@ -233,7 +233,7 @@ async def sessions_with(
 
 
 def _names(value: JSON, texts: Sequence[str]) -> bool:
-    """Whether the value contains one of the texts, of whatever case, width and composition."""
+    """Whether the value contains one of the texts, in any case, width and composition."""
     wanted = [plain for text in texts if (plain := _comparable(text))]
     return any(item in _comparable(text) for text in _texts_in(value) for item in wanted)
 
@@ -243,8 +243,7 @@ def _comparable(text: str) -> str:
 
 
 def _texts_in(value: JSON) -> Iterator[str]:
-    """Every text and number in a value, as it reads: spelled as JSON, a quote or a line's end in
-    a name would hide it."""
+    """Every text and number in a value, unescaped: in JSON, a quote in a name would hide it."""
     if isinstance(value, Mapping):
         for name, item in value.items():
             yield str(name)

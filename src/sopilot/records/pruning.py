@@ -1,4 +1,4 @@
-"""Sessions that ended long ago: their events deleted, on record; head, log and register stay."""
+"""Pruning: delete the events of ended sessions, on record; heads, log and register stay."""
 
 from __future__ import annotations
 

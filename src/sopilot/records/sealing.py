@@ -92,7 +92,7 @@ class Verified:
 
     @property
     def sessions(self) -> int:
-        """With the journals, which are kept as sessions are."""
+        """How many sessions are covered, including journals."""
         return len(self.compared.covered)
 
     @property
@@ -243,7 +243,7 @@ class _Vouched:
         return self._policy
 
     async def has_pruned(self, head: Head, rows: str) -> bool:
-        """That session, at that head, with these rows in the register."""
+        """Whether the session was pruned at that head, with these rows in the register."""
         pruned, entry = (await self.policy()).pruned, self._last.get(head.session_id)
         return (
             entry is not None
@@ -376,7 +376,7 @@ def _beside(loaded: Loaded, known: Sequence[LogEntry]) -> str:
 
 
 async def _is_under_key(store: Store, loaded: Loaded) -> bool:
-    """Whether everything that the trace refers to is there, encrypted: it cannot be read."""
+    """Whether every value that the trace refers to is there, encrypted."""
     payloads = await store.payloads(loaded.record.id)
     named = {item for sealed in loaded.events for item in references_in(sealed.event.payload)}
     return named <= {ref for ref, value in payloads.items() if is_locked(value)}

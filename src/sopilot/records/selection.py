@@ -37,7 +37,7 @@ _ORDERS = {">": (1,), "<": (-1,), ">=": (0, 1), "<=": (-1, 0)}
 
 
 class Condition(NamedTuple):
-    """On an argument, which may lie deeper: ``customer.id``."""
+    """A condition on an argument, at any depth: ``customer.id``."""
 
     path: tuple[str, ...]
     operator: str
@@ -45,7 +45,7 @@ class Condition(NamedTuple):
 
     @property
     def without_names(self) -> str:
-        """Fit to be recorded: with amounts to compare with, without names."""
+        """The condition as it may be recorded: with amounts, without names."""
         is_amount = self.operator in _ORDERS and isinstance(self.value, int | float)
         return f"{'.'.join(self.path)}{self.operator}{self.value if is_amount else '…'}"
 
@@ -115,7 +115,7 @@ def _number(value: JSON) -> float | int | None:
 
 
 def _order(value: JSON, wanted: JSON) -> int | None:
-    """-1, 0 or 1: numbers with numbers, even one that is written as text; texts with texts."""
+    """Compare numbers, also written as text, or texts: -1, 0 or 1; else ``None``."""
     if isinstance(wanted, int | float):
         number = _number(value)
         if number is None or number != number or wanted != wanted:
@@ -324,6 +324,6 @@ def _cell(value: object) -> str:
 
 
 def _harmless(cell: str) -> str:
-    """Spreadsheets would run a cell that begins like a formula: customers write arguments."""
+    """Quote a cell that a spreadsheet would run as a formula: customers write arguments."""
     number = cell[1:].replace(".", "", 1).isdigit()
     return f"'{cell}" if cell[:1] in "=+-@\t\r" and cell and not number else cell

@@ -34,11 +34,11 @@ class Records(Protocol):
     async def count_sessions(self) -> int: ...
 
     async def replace_actions(self, head: Head, rows: Sequence[ActionRow]) -> bool:
-        """All rows of the session, in one transaction; nothing where it stands elsewhere."""
+        """Replace a session's rows in one transaction; return False if its head is another."""
         ...
 
     async def heads(self) -> list[Head]:
-        """Of every session, as the store has them."""
+        """The head of every session."""
         ...
 
     async def digests(self) -> dict[str, str]:
@@ -46,11 +46,11 @@ class Records(Protocol):
         ...
 
     async def log(self, *, after: int = -1) -> list[LogEntry]:
-        """By number. ``create`` of the store writes a session's first entry."""
+        """The entries by number. ``create`` of the store writes a session's first entry."""
         ...
 
     async def log_heads(self, session_ids: Sequence[str], *, at: float) -> None:
-        """An entry for each as it stands, numbered on, in one transaction."""
+        """Append an entry per session, with its present head, in one transaction."""
         ...
 
     async def add_seal(self, seal: SealedHead) -> None: ...
@@ -257,7 +257,7 @@ class SessionRecord:
 
     @property
     def is_locked(self) -> bool:
-        """Its contents are under a key that is not at hand."""
+        """Whether its contents are under a key that isn't at hand."""
         return LOCKED in self.metadata
 
     @property
@@ -266,7 +266,7 @@ class SessionRecord:
 
     @property
     def is_pruned(self) -> bool:
-        """Its events were deleted."""
+        """Whether its events were deleted."""
         return _PRUNED in self.metadata
 
     def is_running(self, now: float) -> bool:

@@ -288,7 +288,7 @@ def _filled(
 
 
 async def judge_check(session: Session, check: str, holds: bool) -> str:
-    """Put a model's judgement on record, for a check that a guarded call waits for."""
+    """Record a model's judgement on a check that a guarded call waits for."""
     need = session.judgements.get(check)
     if need is None:
         return guard_text("not_judged", session.language, check=check)
@@ -300,7 +300,7 @@ async def judge_check(session: Session, check: str, holds: bool) -> str:
 
 
 async def _make(session: Session, call: WantedCall) -> None:
-    """One call of the runtime's own, on record like every other."""
+    """Make a call of the runtime's own, recorded like every other."""
     action = call.act.action
     async with session.writing(action) as connection:
         own = DomainCall(session.ledger.fresh_id(""), action, dict(call.arguments))
@@ -315,7 +315,7 @@ async def _answer(
     arguments: dict[str, JSON],
     call_id: str,
 ) -> CallAnswer:
-    """The call isn't made: put on record why, and end the process if it is refused."""
+    """Record why the call isn't made, and end the process if it is refused."""
     plan, program = chosen.plan, chosen.here.program.program
     masked = session.secrets.masked
     reasons = refusals_of(plan, program, session.configuration, masked, session.language)

@@ -53,7 +53,7 @@ def call_key(session_id: str, call_id: str, action: str, arguments: Mapping[str,
 
 
 async def begin(session: Session, call: DomainCall, *, actor: str | None = None) -> None:
-    """Inside ``writing``: put a call on record, before its tool runs."""
+    """Inside ``writing``: record a call before its tool runs."""
     if session.tools is None:
         raise RunEnded("this session was opened without tools")
     # If the store fails now, the call may stand in the trace although it was never made.
@@ -197,7 +197,7 @@ async def resolve_outcome(
 
 
 async def note_unknown_outcomes(session: Session) -> None:
-    """Inside ``writing``, after an interruption: irreversible calls that have no result."""
+    """Inside ``writing``, after an interruption: note irreversible calls without a result."""
     for call_id, pending in session.configuration.pending.items():
         guarded = pending.action in session.programs.guarded
         if guarded and call_id not in session.ledger.unknown and call_id not in session.in_flight:
@@ -205,7 +205,7 @@ async def note_unknown_outcomes(session: Session) -> None:
 
 
 async def record_late(session: Session) -> None:
-    """Inside ``writing``: results that could not be recorded when they came."""
+    """Inside ``writing``: record results that couldn't be recorded when they came."""
     for call_id, result in tuple(session.unrecorded.items()):
         pending = session.configuration.pending.get(call_id)
         if pending is not None:
@@ -247,7 +247,7 @@ async def connections(session: Session, name: str) -> Sequence[UpstreamConnectio
 async def note_connections(
     session: Session, name: str, present: Sequence[UpstreamConnection]
 ) -> str:
-    """P8, inside ``writing``: put on record which connections are new. The one for ``name``."""
+    """P8, inside ``writing``: record new connections. Return the one for ``name``."""
     for item in present:
         known = session.configuration.connections.get(item.upstream)
         if known is None or known.id != item.id:

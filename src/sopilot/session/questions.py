@@ -86,7 +86,7 @@ WAITING = (
 def find_question(
     programs: Iterable[Program], name: str, arguments: Mapping[str, JSON]
 ) -> Question | None:
-    """``None`` for something that no program asks."""
+    """The question of a program about these arguments; ``None`` if no program asks it."""
     for program, function, act in question_steps(programs):
         fixed = dict(act.arguments)
         subject = {key: term.value for key, term in act.arguments if isinstance(term, Literal)}

@@ -1,4 +1,4 @@
-"""A store as a whole, row by row: backed up, restored, moved to another kind, weighed.
+"""Back up, restore and move a store row by row, and measure its size.
 
 A back-up is a SQLite store, whatever it is of; so it can be read, verified and audited as it is,
 and restored into either kind. Contents that are under keys stay so.
@@ -89,7 +89,7 @@ async def _rows(
 async def back_up(
     store: Store, file: Path, session_ids: Collection[str] | None = None
 ) -> dict[str, int]:
-    """Into a new file of its owner alone, which is there as a whole or not at all."""
+    """Write a new file that only its owner can read, whole or not at all."""
     if file.exists():
         raise mistake("file-exists", f"{file} exists already", help="name a new file")
     folder = Path(tempfile.mkdtemp(prefix=f".{file.name}.", dir=file.absolute().parent))

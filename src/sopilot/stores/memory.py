@@ -1,4 +1,4 @@
-"""Sessions in memory: the same promises, except for surviving the process."""
+"""Sessions in memory: the promises of a store, except durability."""
 
 from __future__ import annotations
 

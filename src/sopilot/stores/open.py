@@ -1,4 +1,4 @@
-"""Stores by the name a person writes."""
+"""Open a store by its address."""
 
 from __future__ import annotations
 

@@ -338,7 +338,7 @@ class PostgresStore(SqlStore):
     # --- tables and roles -------------------------------------------------------------
 
     async def migrate(self) -> int:
-        """Bring the tables up to this release, with a role that may."""
+        """Update the tables to this release; the role must own them."""
         async with self._connection() as db:
             await self._migrate(db)
         return SCHEMA_VERSION

@@ -128,7 +128,7 @@ class SqlStore(ABC):
 
     @abstractmethod
     async def append_many(self, db: Transaction, items: Sequence[Append]) -> Sequence[bool]:
-        """Write batches; False, and nothing of it, where token or head is another."""
+        """Write batches; False for one that isn't written, because token or head is another."""
 
     @abstractmethod
     async def lock_log(self, db: Transaction) -> None:
@@ -142,11 +142,11 @@ class SqlStore(ABC):
 
     @abstractmethod
     async def compact(self) -> None:
-        """Leave no byte of deleted rows in files of ours."""
+        """Remove every byte of deleted rows from our files."""
 
     @abstractmethod
     async def count_on(self, db: Transaction) -> None:
-        """Count on behind rows that were copied with their numbers."""
+        """Set the counters behind rows that were copied with their numbers."""
 
     @abstractmethod
     async def sizes(self) -> dict[str, tuple[int, int | None]]:

@@ -183,7 +183,7 @@ class SQLiteStore(SqlStore):
     write_once = write
 
     async def _can_only_read(self) -> bool:
-        """Return False where a writer has crashed: only another writer can mend that."""
+        """Return False after a crash of a writer, which only another writer can repair."""
         try:
             with translated(self.path), _read_only(self.path) as connection:
                 connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
