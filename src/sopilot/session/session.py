@@ -245,7 +245,8 @@ class Session:
     # --- what it does -------------------------------------------------------------
 
     async def operate(self, operation: Operation) -> Outcome:
-        async with self.writing():
+        async with self._lock:  # as ``writing``, without its generator: every step comes here
+            await self._catch_up()
             return await self.step(operation)
 
     async def user_said(self, text: str) -> Outcome:
@@ -477,12 +478,15 @@ class Session:
         yield the connection on which that is called, after noting new connections (P8)."""
         present = await calls.connections(self, action) if action else ()
         async with self._lock:
-            self._held_lease()
-            if self._stale:
-                await self._read_again()
-            if self.unrecorded:
-                await calls.record_late(self)
+            await self._catch_up()
             yield await calls.note_connections(self, action, present) if present else ""
+
+    async def _catch_up(self) -> None:
+        self._held_lease()
+        if self._stale:
+            await self._read_again()
+        if self.unrecorded:
+            await calls.record_late(self)
 
     async def step(self, operation: Operation, *, actor: str | None = None) -> Outcome:
         """Take a step and the automatic steps after it; durable when it returns.

@@ -165,20 +165,26 @@ class SQLiteStore(SqlStore):
     @asynccontextmanager
     async def write(self, *, snapshot: bool = False) -> AsyncIterator[SQLiteTransaction]:
         """A writer has the file for itself, so every transaction sees one moment."""
-        transaction = await self.open()
+        transaction = self.opened or await self._open()
         connection = transaction.connection
-        async with self._turn():
-            if not await self._succeeds(lambda: self._begins(connection)):
+        if not self._takes_turn():
+            await self._wait_for(self._takes_turn)
+        try:
+            if not (self._begins(connection) or await self._succeeds(self._begins, connection)):
                 raise StoreUnavailable(
                     f"{self.path} is locked by another program; nothing was written"
                 )
-            with translated(self.path):
-                try:
-                    yield transaction
-                    connection.execute("COMMIT")
-                finally:
-                    if connection.in_transaction:
+            try:
+                yield transaction
+                connection.execute("COMMIT")
+            except (sqlite3.Error, UnicodeDecodeError) as problem:
+                raise unavailable(self.path, problem) from problem
+            finally:
+                if connection.in_transaction:
+                    with translated(self.path):
                         connection.execute("ROLLBACK")
+        finally:
+            self._end_turn()
 
     write_once = write
 
@@ -339,9 +345,7 @@ class SQLiteStore(SqlStore):
         try:
             yield
         finally:
-            if sys.platform != "win32" and self._lock_file is not None:
-                fcntl.flock(self._lock_file, fcntl.LOCK_UN)
-            self._in_use.release()
+            self._end_turn()
 
     async def _wait_for(self, attempt: Callable[[], bool]) -> None:
         if not await self._succeeds(attempt):
@@ -350,10 +354,10 @@ class SQLiteStore(SqlStore):
                 f"{self._busy_seconds:g} s; nothing was written"
             )
 
-    async def _succeeds(self, attempt: Callable[[], bool]) -> bool:
+    async def _succeeds(self, attempt: Callable[..., bool], *values: object) -> bool:
         """Try until it works or the time is over, with growing pauses."""
         deadline, pause = time.monotonic() + self._busy_seconds, _FIRST_WAIT
-        while not attempt():
+        while not attempt(*values):
             remaining = deadline - time.monotonic()
             if remaining <= 0:
                 return False
@@ -371,6 +375,11 @@ class SQLiteStore(SqlStore):
                 self._in_use.release()
                 return False
         return True
+
+    def _end_turn(self) -> None:
+        if sys.platform != "win32" and self._lock_file is not None:
+            fcntl.flock(self._lock_file, fcntl.LOCK_UN)
+        self._in_use.release()
 
 
 def _append(
