@@ -12,7 +12,7 @@ from .checkout import GoldTask, find_checkout, load_data, load_tasks, load_tools
 from .simulator import AirlineTools
 
 ENDS = "transfer_to_human_agents"
-"""Ends the dialog; the oracle does not make it again."""
+"""The action that ends the dialog; the evaluator doesn't repeat it."""
 
 
 class AirlineSimulation:
@@ -47,7 +47,7 @@ class AirlineSimulation:
 
 
 class AirlineBenchmark:
-    """The files are read once; every simulator has data of its own."""
+    """Reads the files once; every simulator has its own data."""
 
     def __init__(self, tools: Mapping[str, Any], data: str, gold: Sequence[GoldTask]) -> None:
         self._tools = tools

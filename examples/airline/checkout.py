@@ -1,4 +1,4 @@
-"""Where the τ-bench checkout is, and what of it is used: the airline's tools, data and tasks.
+"""The τ-bench checkout, and the parts in use: the airline's tools, data and tasks.
 
 τ-bench (sierra-research/tau-bench, MIT) is read from a checkout and not shipped. Its packages
 import a model library that nothing here needs, so the packages above the airline's tools stand
@@ -22,7 +22,7 @@ from sopilot.messages.errors import UserMistake
 
 UPSTREAM = "https://github.com/sierra-research/tau-bench"
 SNAPSHOT = "59a200c"
-"""The commit whose fifty tasks the figures are about."""
+"""The commit with the fifty tasks of the published figures."""
 HOME_VARIABLE = "TAUBENCH_HOME"
 _AIRLINE = "tau_bench/envs/airline"
 _NEEDED = (
@@ -46,7 +46,7 @@ class GoldTask:
 
 
 def checkout_home(environment: Mapping[str, str] | None = None) -> Path:
-    """The folder that is looked at: ``TAUBENCH_HOME``, else the user's cache folder."""
+    """The folder of the checkout: ``TAUBENCH_HOME``, else in the user's cache folder."""
     values = os.environ if environment is None else environment
     named = values.get(HOME_VARIABLE)
     if named:
@@ -56,7 +56,7 @@ def checkout_home(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def find_checkout(environment: Mapping[str, str] | None = None) -> Path:
-    """The checkout, or a ``UserMistake`` that says how to get one."""
+    """The checkout; raise ``UserMistake`` with the command that fetches it."""
     home = checkout_home(environment)
     missing = [name for name in _NEEDED if not (home / name).exists()]
     if missing:
@@ -77,7 +77,7 @@ def load_tools(home: Path) -> dict[str, Any]:
 
 
 def load_data(home: Path) -> str:
-    """The whole data as one JSON text: every simulator reads it anew."""
+    """The whole data as JSON text, which every simulator reads anew."""
     folder = home / _AIRLINE / "data"
     return json.dumps(
         {

@@ -46,7 +46,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class _AnySimulation:
-    """Nobody wants a verdict on it."""
+    """A simulation without a verdict."""
 
     tools: AirlineTools
 
@@ -92,5 +92,5 @@ async def attempt(
 
 
 def copied(tools: AirlineTools) -> AirlineTools:
-    """The same simulator once more, as it stands."""
+    """A copy of the simulator in its present state."""
     return AirlineTools(tools.classes, json.dumps(tools.data))

@@ -1,4 +1,4 @@
-"""Numbers and dates as people write them, read strictly or not at all.
+"""Reads numbers and dates as people write them, strictly.
 
 A text that could mean two numbers is no number: ``1,234`` is refused under
 either decimal mark, because nobody can tell a thousand from one and a quarter.
@@ -20,11 +20,11 @@ _LOOKS_GROUPED = re.compile(r"[1-9]\d{0,2}[.,]\d{3}")
 
 
 class UnreadableAmount(ValueError):
-    """Says in words why a text is not taken for a number or a date."""
+    """The text isn't a number or a date; the message says why."""
 
 
 def read_amount(text: str, decimal_mark: str) -> Decimal:
-    """The number in ``text``, written with the mark that was agreed with its sender."""
+    """Read the number in ``text``, written with the decimal mark agreed with its sender."""
     text = text.strip()
     if not text:
         raise UnreadableAmount("is empty")
@@ -50,5 +50,5 @@ def read_date(text: str, form: str) -> datetime.date:
 
 
 def rounded(value: Decimal, places: int) -> Decimal:
-    """As a spreadsheet's ROUND: halves go away from zero."""
+    """Round like a spreadsheet's ROUND: halves go away from zero."""
     return value.quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP)

@@ -1,4 +1,4 @@
-"""A request against catalogue, stock and price lists: lines that can be quoted, and open items.
+"""Assesses a request by catalogue, stock and price lists: lines to quote, and open items.
 
 A pure function of the inputs and of what was settled, so every answer is
 computed from the present decisions.
@@ -60,7 +60,7 @@ class Assessment:
 
 
 class _Open(Exception):
-    """The line cannot be taken further before this is settled."""
+    """The line must wait until this item is settled."""
 
     def __init__(self, item: OpenItem) -> None:
         super().__init__(item.problem)
@@ -105,7 +105,7 @@ def assess(
 
 
 class _Line:
-    """The way of one line through catalogue, stock and price lists."""
+    """Assesses one line by catalogue, stock and price lists."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The numbers of a quotation, in decimal arithmetic: what the workbook must come to."""
+"""The numbers of a quotation in decimal arithmetic, which the workbook must reproduce."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VALID_DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class LineAmounts:
-    """In the quotation's currency. ``price`` is for one of the customer's unit."""
+    """Amounts in the quotation's currency. ``price`` is per unit of the customer."""
 
     cost: Decimal
     price: Decimal
@@ -77,6 +77,6 @@ def totals(amounts: list[LineAmounts], freight: Decimal, customer: Customer) -> 
 
 
 def valid_until(today: datetime.date, lines: list[QuotedLine]) -> datetime.date:
-    """No longer than the suppliers' prices hold."""
+    """The last day of the quotation: no longer than the suppliers' prices hold."""
     own = today + datetime.timedelta(days=VALID_DAYS)
     return min([own, *(line.offer.listed.valid_to for line in lines)])

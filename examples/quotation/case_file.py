@@ -1,4 +1,4 @@
-"""What was decided in one case, kept in one file, so that an interrupted run goes on.
+"""The decisions of one case in a file, so that an interrupted run can be resumed.
 
 Everything else is computed anew from the inputs and these decisions; so no
 stale number can survive a changed decision.
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class CaseFile:
-    """Decisions by name. Written whole or not at all."""
+    """Decisions by name. The file is written whole or not at all."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -35,7 +35,7 @@ class CaseFile:
         return found
 
     def enter(self, name: str, key: str, value: Any) -> None:
-        """One more entry under ``name``; an entry that is there stays as it is."""
+        """Add an entry under ``name``; an existing entry stays as it is."""
         entries = self.entries(name)
         if key not in entries:
             self.decide(name, {**entries, key: value})

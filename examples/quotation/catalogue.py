@@ -1,4 +1,4 @@
-"""Adapter one: customers, parts, stock, margins and exchange rates, in SQLite."""
+"""Customers, parts, stock, margins and exchange rates, in SQLite."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How much of ``currency`` one euro buys."""
+    """The price of a euro in ``currency``."""
 
     currency: str
     per_euro: Decimal
@@ -56,7 +56,7 @@ class Authority:
 
 
 def build_catalogue(script: Path, database: Path) -> None:
-    """A fresh database file from its SQL text; an existing one is kept."""
+    """Make a database file from its SQL text; keep an existing file."""
     if database.exists():
         return
     database.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def build_catalogue(script: Path, database: Path) -> None:
 
 
 class Catalogue:
-    """Read-only questions to the database. ``None`` is the answer about what is not in it."""
+    """Read-only queries of the database; ``None`` for a row that it lacks."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -85,7 +85,7 @@ class Catalogue:
         return Customer(**fields)
 
     def credit(self, customer: str) -> tuple[Decimal, Decimal] | None:
-        """The limit, and what is owed already."""
+        """The credit limit, and the receivables."""
         row = self._row("SELECT * FROM credit WHERE customer = ?", customer)
         if row is None:
             return None
@@ -115,7 +115,7 @@ class Catalogue:
         return None if row is None else str(row["unit"])
 
     def factor(self, part: Part, unit: str) -> tuple[Decimal, Source] | None:
-        """How many of the part's own unit are in one ``unit``."""
+        """The number of the part's own units in a ``unit``."""
         if unit == part.unit:
             return Decimal(1), Source("catalogue", f"parts/{part.part}/unit", part.unit)
         row = self._row(
@@ -127,7 +127,7 @@ class Catalogue:
         return Decimal(row["factor"]), Source("catalogue", place, row["factor"])
 
     def available(self, part: str) -> Decimal:
-        """On hand and not promised to others."""
+        """The quantity on hand that isn't promised to others."""
         row = self._row("SELECT on_hand, reserved FROM stock WHERE part = ?", part)
         return Decimal(0) if row is None else Decimal(row["on_hand"]) - Decimal(row["reserved"])
 

@@ -17,7 +17,7 @@ _TOLERANCE = 1e-6
 
 
 def read_cells(path: Path) -> dict[str, object]:
-    """Everything that stands in the workbook, formulas as they are written."""
+    """Read every cell of the workbook, formulas as they are written."""
     book = openpyxl.load_workbook(path)
     try:
         return {
@@ -32,7 +32,7 @@ def read_cells(path: Path) -> dict[str, object]:
 
 
 def check_workbook(path: Path, trace: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What the file says: formulas counted, checks recalculated, every departure named."""
+    """Count the formulas of the file, recalculate its checks, and name every difference."""
     return check_cells(read_cells(path), trace)
 
 
@@ -80,7 +80,7 @@ def _departure(
 
 
 def same(value: Scalar, spelled: str) -> bool:
-    """Whether a recalculated cell is what the trace spells."""
+    """Whether a recalculated cell has the value in the trace."""
     if isinstance(value, str) or value is None:
         return value == spelled
     try:

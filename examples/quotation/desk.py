@@ -1,4 +1,4 @@
-"""The quotation desk's own work: one case, from its inputs and its decisions."""
+"""The state of one case, derived from its inputs and its decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .supply import Supply
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The files of one case, the day, and what goes wrong in it on purpose."""
+    """The files of one case, the day, and the faults that its task simulates."""
 
     request: Path
     prices: Mapping[str, Path]
@@ -37,7 +37,7 @@ class Inputs:
 
 
 class Desk:
-    """Answers everything about one case. Keeps nothing but the case file."""
+    """Computes everything about one case. Stores nothing but the case file."""
 
     def __init__(self, inputs: Inputs, catalogue: Catalogue, case: CaseFile) -> None:
         self.inputs = inputs
@@ -70,7 +70,7 @@ class Desk:
     # --- open items -----------------------------------------------------------------
 
     def open_items(self) -> list[OpenItem]:
-        """Everything that keeps the case from being quoted, freight included."""
+        """Every problem that keeps the case from being quoted, freight included."""
         items = list(self.assessment().items)
         problem = self.case.read().get("freight_problem")
         if problem:
@@ -87,7 +87,7 @@ class Desk:
         return items
 
     def next_item(self) -> OpenItem | None:
-        """The first blocking item that nobody was asked about."""
+        """The first blocking item that wasn't put to the customer yet."""
         settled = self.case.entries("settled")
         for item in self.assessment().blocking:
             if item.id not in settled and item.id.startswith("L"):
@@ -117,7 +117,7 @@ class Desk:
         return needed_by is not None and option.arrives <= needed_by
 
     def recommended(self, options: list[FreightOption]) -> FreightOption:
-        """The cheapest that arrives in time; if none does, the fastest."""
+        """The cheapest service that arrives in time; if none does, the fastest."""
         weight = load_weight(list(self.assessment().lines))
         timely = [option for option in options if self.in_time(option)]
         if timely:
@@ -144,7 +144,7 @@ class Desk:
     # --- the quotation --------------------------------------------------------------
 
     def quotation(self) -> Quotation:
-        """Raises ``LookupError`` while something is still open."""
+        """Raise ``LookupError`` while an item is still open."""
         assessment, customer = self.assessment(), self.customer()
         options = self.freight_options()
         service = self.case.read().get("service")
@@ -176,7 +176,7 @@ class Desk:
 
 
 def shown(amount: Decimal) -> float:
-    """A number for a tool's answer."""
+    """The number as a tool's result shows it."""
     return float(amount)
 
 

@@ -1,4 +1,4 @@
-"""A workbook before it is written: every cell with its value and where that comes from.
+"""A workbook before it is written: every cell with its value and the origin of it.
 
 No number gets in without a source or a formula, so the calculation trace is
 complete by construction.
@@ -22,7 +22,7 @@ Value = Decimal | datetime.date | str
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One cell. ``value`` is what it must show; for a formula, what it must come to."""
+    """A cell. ``value`` is the value it must show, or its formula's result."""
 
     sheet: str
     ref: str
@@ -94,7 +94,7 @@ def spelled(value: Value) -> str:
 
 
 def references(formula: str, sheet: str) -> list[str]:
-    """The cells a formula reads, in order, each once, with their sheet."""
+    """The cells that a formula reads, in order and without repetitions, with their sheet."""
     cells: dict[str, None] = {}
     for token in Tokenizer(formula).items:
         if token.type == "OPERAND" and token.subtype == "RANGE":
@@ -103,7 +103,7 @@ def references(formula: str, sheet: str) -> list[str]:
 
 
 def expand(area: str, sheet: str) -> list[str]:
-    """``Lines!A1:B2`` as its cells, row by row."""
+    """The cells of a range such as ``Lines!A1:B2``, row by row."""
     if "!" in area:
         sheet, area = area.rsplit("!", 1)
     left, top, right, bottom = range_boundaries(area.replace("$", ""))

@@ -1,4 +1,4 @@
-"""Adapter three: the carrier's tariff, by zone, service and weight."""
+"""The carrier's tariff, by zone, service and weight."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .open_items import Source
 
 @dataclass(frozen=True, slots=True)
 class FreightOption:
-    """A service for this weight: euros, before and with the fuel surcharge of the zone."""
+    """A service for this weight, with its prices in euros and the zone's fuel surcharge."""
 
     service: str
     base: Decimal
@@ -33,7 +33,7 @@ class Tariff:
     def options(
         self, destination: str, weight: Decimal, *, hazardous: bool, leaves: datetime.date
     ) -> list[FreightOption]:
-        """The services that go there with this load, as the tariff lists them.
+        """List the services that go there with this load, in the order of the tariff.
 
         ``destination`` starts with the country, as in ``NL-3011``.
         """

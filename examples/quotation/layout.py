@@ -1,4 +1,4 @@
-"""The workbook's cells: costing on four sheets, one page for the customer, the checks."""
+"""The workbook's cells: four costing sheets, a page for the customer, and the checks."""
 
 from __future__ import annotations
 

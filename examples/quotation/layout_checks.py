@@ -1,4 +1,4 @@
-"""The sheet Checks: what must agree before the quotation may leave the house."""
+"""The sheet Checks: figures that must agree before the quotation may be sent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where things stand in the workbook, so that formulas and checks agree about it."""
+"""Rows and columns of the workbook, shared by its formulas and its checks."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Places:
         return self.total + 3
 
     def column(self, letter: str) -> str:
-        """That column of the sheets Lines and Prices, all lines."""
+        """The range of all lines in this column of the sheets Lines and Prices."""
         return f"{letter}{COSTING_ROW}:{letter}{COSTING_ROW + self.lines - 1}"
 
     def option_rows(self) -> range:

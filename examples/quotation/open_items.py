@@ -1,4 +1,4 @@
-"""What keeps a request from being quoted, as something a person can act on."""
+"""Open items: problems that keep a request from being quoted, and their remedies."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Kind(StrEnum):
-    """Which question settles the item; the program has a branch for each."""
+    """The question that settles the item; the program has a branch for each."""
 
     UNCLEAR_UNIT = "unclear_unit"
     DISCONTINUED = "discontinued"
@@ -25,7 +25,7 @@ NONE_LEFT = "none_left"
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where a number comes from: ``kind`` names the system, ``place`` the spot in it."""
+    """The origin of a number: ``kind`` names the system, ``place`` the spot in it."""
 
     kind: str
     place: str

@@ -1,4 +1,4 @@
-"""Adapter two: price lists as suppliers send them, CSV or Excel.
+"""Price lists as suppliers send them, CSV or Excel.
 
 The format was agreed with each supplier (``suppliers.yaml``). A row that
 departs from it gives a problem with its place, never a guess.
@@ -24,7 +24,7 @@ from .open_items import Source
 
 @dataclass(frozen=True, slots=True)
 class Break:
-    """From this quantity on, this price (for ``per`` units)."""
+    """The price of ``per`` units from this quantity on."""
 
     quantity: Decimal
     price: Decimal
@@ -33,7 +33,7 @@ class Break:
 
 @dataclass(frozen=True, slots=True)
 class ListPrice:
-    """One usable row of a price list. Whether it is valid on a day is for the reader to ask."""
+    """A usable row of a price list. The reader checks whether it is valid on a day."""
 
     supplier: str
     part: str
@@ -50,7 +50,7 @@ class ListPrice:
 
 @dataclass(frozen=True, slots=True)
 class PriceProblem:
-    """Why a row cannot be used. ``part`` is empty where the whole file cannot be read."""
+    """Why a row cannot be used. ``part`` is empty if the whole file cannot be read."""
 
     supplier: str
     part: str
@@ -80,7 +80,7 @@ class _BadCell(ValueError):
 def read_price_list(
     supplier: str, agreed: Mapping[str, Any], path: Path
 ) -> tuple[list[ListPrice], list[PriceProblem]]:
-    """Every row of the file, as a price or as a problem."""
+    """Read every row of the file as a price or as a problem."""
     columns: dict[str, Any] = agreed["columns"]
     titles = [*(t for n, t in columns.items() if n != "breaks"), *columns["breaks"]]
     prices: list[ListPrice] = []

@@ -1,4 +1,4 @@
-"""A quotation ready to be laid out: the lines, their amounts, the freight, the rules applied."""
+"""A quotation to lay out: its lines, their amounts, the freight and the rules applied."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .request import Request
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the catalogue's rules say for this customer. ``floor`` is a margin nobody goes below."""
+    """The catalogue's rules for this customer. ``floor`` is the lowest margin allowed."""
 
     target_margin: Decimal
     floor: Decimal
@@ -44,7 +44,7 @@ class Quotation:
 
     @property
     def euro_rate(self) -> Decimal:
-        """How much of the quotation's currency one euro buys."""
+        """The price of a euro in the quotation's currency."""
         return rounded(self.rates[self.customer.currency].per_euro / self.rates["EUR"].per_euro, 6)
 
     @property
@@ -73,7 +73,7 @@ class Quotation:
 
     @property
     def total_in(self) -> Decimal:
-        """The total in the currency in which the authority is stated."""
+        """The total in the currency of the approval limit."""
         own = self.rates[self.customer.currency].per_euro
         stated = self.rates[self.rules.authority.currency].per_euro
         return rounded(self.totals.total / own * stated, 2)
@@ -84,5 +84,5 @@ def load_weight(lines: list[QuotedLine]) -> Decimal:
 
 
 def leaving_day(today: datetime.date, lines: list[QuotedLine]) -> datetime.date:
-    """One delivery: it leaves when the last line is there."""
+    """The day of dispatch: one delivery, when the last line is there."""
     return today + datetime.timedelta(days=max(line.supply_days for line in lines))

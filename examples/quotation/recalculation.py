@@ -1,4 +1,4 @@
-"""Recalculates a written workbook: the few functions that the layout uses, nothing else.
+"""Recalculates a written workbook. It knows the functions that the layout uses.
 
 Written apart from the calculation it checks: it knows cells and formulas only,
 in floating point, as a spreadsheet does.
@@ -21,16 +21,16 @@ _DAY_ZERO = datetime.date(1899, 12, 30)
 
 
 class CannotCalculate(ValueError):
-    """The formula is not one of this layout, or fails as a spreadsheet's would."""
+    """The formula doesn't belong to this layout, or fails as in a spreadsheet."""
 
 
 def serial(day: datetime.date) -> float:
-    """A date as spreadsheets count it."""
+    """The day's number in a spreadsheet."""
     return float((day - _DAY_ZERO).days)
 
 
 class Recalculation:
-    """``cells`` maps ``Sheet!A1`` to what stands there: a formula, a number, a date, a text."""
+    """``cells`` maps ``Sheet!A1`` to its content: a formula, a number, a date or a text."""
 
     def __init__(self, cells: Mapping[str, object]) -> None:
         self._cells = cells

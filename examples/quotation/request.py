@@ -1,4 +1,4 @@
-"""The customer's request as it came in: a few fields, then the lines."""
+"""The customer's request as received: a few fields, then the lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECOMMENDED = "recommended"
 
 
 class UnreadableRequest(ValueError):
-    """The file cannot be read as a request; says what is wrong and where."""
+    """The file isn't a request; the message says what is wrong and where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Request:
 
 
 def read_request(path: Path, told: Mapping[str, Any]) -> Request:
-    """The request in the file, completed by what the customer told since (``told``)."""
+    """Read the request, completed by the customer's later answers (``told``)."""
     fields: dict[str, str] = {}
     lines: list[RequestLine] = []
     in_lines = False
@@ -101,7 +101,7 @@ def _date(text: str) -> datetime.date | None:
 
 
 def profile(request: Request) -> tuple[dict[str, Any], list[str]]:
-    """The typed profile of the request, and the names of what it lacks."""
+    """The typed profile of the request, and the names of missing fields."""
     missing = [
         name
         for name, value in (

@@ -1,4 +1,4 @@
-"""What suppliers ask for a part today, in one currency, from all their lists."""
+"""Today's prices of a part in one currency, from all suppliers' lists."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Offer:
 
     @property
     def minimum(self) -> Decimal:
-        """In the part's own units; below the first break there is no price at all."""
+        """The smallest order in the part's own units; there is no price below the first break."""
         return max(self.listed.minimum, self.listed.breaks[0].quantity) * self.unit_factor
 
     @property
@@ -59,7 +59,7 @@ class Offer:
         return [one for one in self.listed.breaks if one.quantity <= in_list_units][-1]
 
     def cost_at(self, base_quantity: Decimal) -> Decimal:
-        """The cost of one of the part's own unit, in the quotation's currency."""
+        """The cost per unit of the part, in the quotation's currency."""
         price = self.break_at(base_quantity).price
         return rounded(price / (self.listed.per * self.unit_factor) * self.rate, 4)
 
@@ -70,7 +70,7 @@ _READ: dict[str, tuple[list[ListPrice], list[PriceProblem]]] = {}
 def _read_once(
     supplier: str, agreed: Mapping[str, Any], path: Path
 ) -> tuple[list[ListPrice], list[PriceProblem]]:
-    """The list, taken apart again only when its bytes have changed."""
+    """Read the list, anew only if its bytes have changed."""
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     key = f"{path} {digest} {agreed}"
     if key not in _READ:
@@ -79,7 +79,7 @@ def _read_once(
 
 
 class Supply:
-    """All price lists, as they are now. ``files`` maps a supplier to the file it sent last."""
+    """Read all price lists. ``files`` maps a supplier to the file it sent last."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The tools of one task: four adapters and the desk's own case, behind one interface."""
+"""The tools of one task: catalogue, price lists, freight and workbook behind one interface."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 SUPPLIERS = ("alba", "bering", "corvo")
 Handler = Callable[..., ToolResult]
 Tool = tuple[str, Mapping[str, str], Handler]
-"""What it does, its arguments (name → what it is), and who does it."""
+"""A tool's description, its arguments with their descriptions, and its function."""
 
 
 def make_tools(task: Mapping[str, Any], out: Path) -> QuotationTools:
@@ -99,6 +99,6 @@ class QuotationTools:
         return result
 
     async def recall(self, key: str) -> ToolResult | None:
-        """What a release with this key came to; ``None`` if it was never made."""
+        """The result of the release with this key; ``None`` if it was never made."""
         made = self.desk.case.entries("made").get(key)
         return None if made is None else ToolResult(made["ok"], made["value"])

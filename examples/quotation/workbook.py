@@ -1,4 +1,4 @@
-"""Adapter four: writes the workbook with openpyxl. Formulas, never pasted values."""
+"""Writes the workbook with openpyxl: formulas, never pasted values."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FORMATS = {
 
 
 def write_workbook(draft: Draft, quotation: Quotation, path: Path) -> None:
-    """The file at ``path``, whole or not at all."""
+    """Write the file at ``path``, whole or not at all."""
     book = Workbook()
     book.remove(book[book.sheetnames[0]])
     sheets = {name: book.create_sheet(name) for name in SHEETS}
@@ -117,7 +117,7 @@ def _style_page(sheet: Worksheet, places: Places) -> None:
 
 
 def _style_head(sheet: Worksheet) -> None:
-    """The band with our name, the title, the customer and the quotation's own data."""
+    """Style the head of the page: our name, the title, the customer and the quotation's data."""
     for row, height in ((1, 30), (2, 20), (3, 14), (4, 30), (5, 10)):
         sheet.row_dimensions[row].height = height
     for row in (1, 2):

@@ -21,7 +21,7 @@ from .layout import lay_out
 from .workbook import SHEETS, write_workbook
 
 MOST_PROBLEMS = 20
-"""One wrong cell spoils all that follow from it; the first ones tell."""
+"""Problems to report. A wrong cell spoils every cell behind it, so the first ones suffice."""
 
 
 def workbook_tools(
@@ -164,7 +164,7 @@ class _WorkbookWork:
         return ToolResult(True, {"file": book.name, "sha256": _digest(book), **found})
 
     def _spoil(self, book: Path) -> None:
-        """A colleague types over a formula, in the tasks that say so."""
+        """Simulate a colleague who types over a formula, in the tasks that say so."""
         spoiled = int(self._desk.case.read().get("spoiled", 0))
         how_often = {"once": 1, "always": 1_000}.get(self._desk.inputs.spoil, 0)
         if spoiled >= how_often:

@@ -47,7 +47,7 @@ def good() -> Workbook:
 
 
 def with_merged_cells() -> Workbook:
-    """Two valves share one merged price, as people do who lay out for the eye."""
+    """Let two valves share a merged price cell, as in lists made for the eye."""
     book, sheet = new_list()
     for row in GOOD:
         sheet.append(list(row))
