@@ -88,7 +88,7 @@ def test_a_check_after_the_goal_does_not_count() -> None:
     for call in (calls[0], calls[-1], *calls[1:-1]):
         do(simulator, call.name, dict(call.arguments))
     late, *unverified = judged(BANK, task, simulator).reasons
-    assert late == f"calls that nobody asked for after the goal: {len(calls) - 2}"
+    assert late == f"needless calls after the goal: {len(calls) - 2}"
     assert len(unverified) == 2
     assert all("was not verified before the goal" in reason for reason in unverified)
 
@@ -101,7 +101,7 @@ def test_looking_on_after_the_goal_fails(example: Example, task: ExampleTask) ->
     simulator = served(example, task)
     first = simulator.calls[0]
     simulator.perform(first.name, dict(first.arguments), key="late")
-    reasons = ("calls that nobody asked for after the goal: 1",)
+    reasons = ("needless calls after the goal: 1",)
     assert judged(example, task, simulator).reasons == reasons
     assert example.judge(task, simulator.calls, simulator.state, late_calls_fail=False).passed
 
@@ -144,7 +144,7 @@ def test_an_extra_change_fails() -> None:
         done = task.expected is Ending.EXECUTED
         assert judged(BANK, task, simulator).reasons == (
             "`issue_card` changed the state and is not part of the goal",
-            *(["calls that nobody asked for after the goal: 1"] if done else []),
+            *(["needless calls after the goal: 1"] if done else []),
             "the final state is not what gates and goal alone would leave",
         )
 
@@ -157,7 +157,7 @@ def test_the_goal_twice_or_with_other_arguments_fails() -> None:
     simulator = served(BANK, task)
     do(simulator, "transfer", {**task.arguments, "amount": 1})
     assert (
-        "`transfer` ran with arguments that nobody asked for"
+        "`transfer` ran with other arguments than requested"
         in judged(BANK, task, simulator).reasons
     )
 

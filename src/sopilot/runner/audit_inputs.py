@@ -246,7 +246,7 @@ def file_input(
         try:
             trace = read_trace(text)
         except TraceError as problem:
-            cure = "`sopilot trace verify` tells what is left of it"
+            cure = "`sopilot trace verify` shows which parts are intact"
             raise _mistake(what, f"this trace cannot be read: {problem}", cure) from None
         return TraceInput(trace, handbook, True, goal, named=handbook is not None)
     try:
@@ -351,7 +351,7 @@ def _rows(what: str, content: object, handbook: str | None, goal: str | None) ->
         held = [content[name] for name in ("messages", "items", "output") if name in content]
         content = next((item for item in held if isinstance(item, list)), content)
     if not isinstance(content, list):
-        raise _mistake(what, "this is no list of messages", "see `sopilot audit --help`")
+        raise _mistake(what, "this isn't a list of messages", "see `sopilot audit --help`")
     if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
         return _recorded(what, content, handbook, goal)
     if handbook is None:
@@ -359,9 +359,11 @@ def _rows(what: str, content: object, handbook: str | None, goal: str | None) ->
     if content and all(isinstance(item, Mapping) and "traj" in item for item in content):
         return _trajectories(what, content, handbook, goal)
     book, chosen = _procedure(handbook, goal)
-    effects = frozenset(procedure.action for procedure in book.procedures.values())
-    transcript = read_messages(content, effects=effects)
-    return [(Path(what).stem, book, chosen, transcript)]
+    return [(Path(what).stem, book, chosen, read_messages(content, effects=_effects(book)))]
+
+
+def _effects(book: Handbook) -> frozenset[str]:
+    return frozenset(procedure.action for procedure in book.procedures.values())
 
 
 def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
@@ -380,7 +382,7 @@ def _recorded(
     for number, entry in enumerate(entries):
         recorded = entry.get("interactions") if isinstance(entry, Mapping) else None
         if not isinstance(recorded, list) or not all(map(_is_interaction, recorded)):
-            problem = f"entry {number} holds no recorded interactions"
+            problem = f"entry {number} has no recorded interactions"
             raise _mistake(what, problem, "is the file whole?")
         if handbook is not None:
             book, chosen = _procedure(handbook, goal)
@@ -402,13 +404,13 @@ def _trajectories(what: str, entries: Sequence[Any], handbook: str, goal: str | 
     """τ-bench's recordings: dialogs about whatever their users want, so that every call is
     judged by the procedure it belongs to."""
     book = compile_source(handbook, goal=goal)[0].handbook
-    effects = frozenset(procedure.action for procedure in book.procedures.values())
     result: list[Row] = []
     for number, entry in enumerate(entries):
         if not isinstance(entry["traj"], list):
-            raise _mistake(what, f"entry {number} holds no messages", "is the file whole?")
+            raise _mistake(what, f"entry {number} has no messages", "is the file whole?")
         name = f"{entry.get('task_id', number)}.{entry.get('trial', 0)}"
-        result.append((name, book, goal, read_messages(entry["traj"], effects=effects)))
+        transcript = read_messages(entry["traj"], effects=_effects(book))
+        result.append((name, book, goal, transcript))
     return result
 
 

@@ -73,7 +73,7 @@ def unpacked(path: Path) -> Iterator[Path]:
     place = Place(str(path))
     ours = "name the folder or the .zip that `sopilot records export` wrote"
     if not path.is_file():
-        problem = "it is no file and no folder" if path.exists() else "there is no such file"
+        problem = "it is neither a file nor a folder" if path.exists() else "there is no such file"
         raise mistake("no-archive", problem, place, ours)
     with tempfile.TemporaryDirectory() as room:
         try:

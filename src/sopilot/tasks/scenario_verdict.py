@@ -155,7 +155,7 @@ _WORDS = {
     Ending.EXECUTED: "the request was executed",
     Ending.REFUSED: "the request was refused",
     Ending.WAITING: "the run waits for people",
-    Ending.ABANDONED: "nobody finished it",
+    Ending.ABANDONED: "it ended unfinished",
     Ending.BUDGET: "a budget ran out",
     Ending.INFRASTRUCTURE_FAILURE: "the run broke down",
 }

@@ -141,7 +141,7 @@ class FolderCode:
         named = hashlib.sha256(f"{self.folder}\n{self.digest}".encode()).hexdigest()[:12]
         package = f"sopilot_folder_{named}"
         if package not in sys.modules:
-            # An `__init__.py` is welcome, not needed.
+            # An `__init__.py` is optional.
             root = ModuleType(package)
             root.__path__ = [str(self.folder)]
             sys.modules[package] = root

@@ -108,7 +108,7 @@ class Example:
             reasons.append(f"`{procedure.action}` ran {len(goals)} times")
         late = len(calls) - 1 - goals[0] if goals else 0
         if late and late_calls_fail:
-            reasons.append(f"calls that nobody asked for after the goal: {late}")
+            reasons.append(f"needless calls after the goal: {late}")
         if executed and not goals:
             reasons.append(f"`{procedure.action}` should have been executed and was not")
         if not executed and goals:

@@ -67,7 +67,7 @@ def replayed(
         if is_goal and result.ok:
             goals.append(position)
         elif call.name == procedure.action and result.ok:
-            reasons.append(f"`{call.name}` ran with arguments that nobody asked for")
+            reasons.append(f"`{call.name}` ran with other arguments than requested")
         elif changed and call.name not in gates:
             reasons.append(f"`{call.name}` changed the state and is not part of the goal")
         if call.name in gates or (is_goal and goals == [position]):
@@ -76,7 +76,7 @@ def replayed(
 
 
 def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
-    """The predicates each of which alone makes the tree false."""
+    """The predicates that each make the tree false by themselves."""
     if meaning(tree, truth):
         return ()
     result: dict[str, None] = {}

@@ -32,7 +32,7 @@ def _result(table: Mapping[str, bool], field: str) -> TextJudge:
 def _letter_fits(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
     letter = str(arguments["specialty"]), str(_field(evidence, "letter"))
     if letter not in LETTER_FITS:
-        raise CannotJudge("nobody has judged this letter")
+        raise CannotJudge("no judgement of this letter is recorded")
     return LETTER_FITS[letter]
 
 
@@ -52,7 +52,7 @@ def _field(evidence: Sequence[Seen], field: str) -> JSON:
 
 def _looked_up(table: Mapping[str, bool], text: JSON) -> bool:
     if not isinstance(text, str) or text not in table:
-        raise CannotJudge("nobody has judged this text")
+        raise CannotJudge("no judgement of this text is recorded")
     return table[text]
 
 
