@@ -184,6 +184,9 @@ async def test_what_the_hook_cannot_see_is_refused() -> None:
     assert "`read_ledger` runs past the hook" in await asked(tools=[*hooked, own])
     assert "`web_search` runs past" in await asked(tools=[*hooked, WebSearchTool()])
     assert "`handoffs`" in await asked(tools=hooked, handoffs=[OpenAIAgent(name="other")])
+    inner = OpenAIAgent(name="inner", tools=[own])
+    within = hooked_tools(hook, [inner.as_tool("ask_inner", "x", run_config=RunConfig())])
+    assert "`read_ledger` runs past the hook" in await asked(tools=within)
     server = MCPServerStdio({"command": "false", "args": []})
     assert "`mcp_servers`" in await asked(tools=hooked, mcp_servers=[server])
     hosted: Any = [WebSearchTool()]

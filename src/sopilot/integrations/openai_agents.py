@@ -118,8 +118,9 @@ def _refuse_another_beginning(hook: ProcedureHook, messages: Sequence[Any]) -> N
         raise mistake("mixed-conversations", message, help=cure)
 
 
-def _refuse_unseen(hooks: Hooks, agent: Agent[Any]) -> None:
-    """Calls past the hook are neither on record nor guarded."""
+def _refuse_unseen(hooks: Hooks, agent: Agent[Any], *callers: Agent[Any]) -> None:
+    """Calls past the hook are neither on record nor guarded, also those of an agent that is the
+    tool of another one: it may have a configuration of its own."""
     if agent.mcp_servers:
         raise _unseen("the agent's `mcp_servers` are called")
     if agent.handoffs:
@@ -128,6 +129,9 @@ def _refuse_unseen(hooks: Hooks, agent: Agent[Any]) -> None:
     for tool in agent.tools:
         if not any(tool is item for item in hooked):
             raise _unseen(f"the tool `{tool.name}` runs")
+        inner: Any = getattr(tool, "_agent_instance", None)
+        if inner is not None and not any(inner is caller for caller in (agent, *callers)):
+            _refuse_unseen(hooks, inner, agent, *callers)
 
 
 def _unseen(what: str) -> UserMistake:
