@@ -6,10 +6,11 @@ escapes is a crash. Shared by `benchmarks/fuzz.py` and `tests/fuzz`.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,8 +19,9 @@ from pathlib import Path
 import mcp_types as types
 from pydantic import TypeAdapter, ValidationError
 
-from fuzz_records import read_records, records_seeds
 from sopilot.audit.transcript_files import read_messages
+from sopilot.files.settings import read_settings
+from sopilot.files.sign_in import subject_of
 from sopilot.handbook.expressions import compute, free_names, judge, parse_verdict
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook, read_handbook
@@ -27,14 +29,22 @@ from sopilot.handbook.writer import write_handbook
 from sopilot.integrations.mcp.content import answered, recorded
 from sopilot.integrations.mcp.options import parse_upstream, read_upstreams
 from sopilot.messages.diagnostic import Severity
-from sopilot.messages.errors import SopilotError, TraceError
+from sopilot.messages.errors import SopilotError, StoreCorrupt, TraceError
 from sopilot.models.wire import read_reply
 from sopilot.program.codec import program_from_yaml, program_to_yaml
 from sopilot.program.printer import print_program
-from sopilot.records.log import read_seals
+from sopilot.protocols import SystemClock
+from sopilot.records.audits import load_deviations
+from sopilot.records.journal import write
+from sopilot.records.log import check_proof, read_seals
+from sopilot.records.people import load_people
+from sopilot.records.privacy import load_policy
 from sopilot.records.selection import read_condition
+from sopilot.records.store import Store
+from sopilot.records.versions import load_versions
 from sopilot.runner.audit_inputs import ForeignInput, TraceInput
 from sopilot.runner.sources import open_source
+from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.scenarios import read_scenarios
 from sopilot.trace.chain import genesis, seal_all
 from sopilot.trace.files import read_trace, write_trace
@@ -188,6 +198,46 @@ def _config(data: bytes) -> None:
         parse_upstream(_text(rest))
 
 
+def _records(data: bytes) -> None:
+    """Documents about a store that others may have written: proofs, tokens, settings, entries."""
+    kind, rest = data[:1], data[1:]
+    if kind == b"t":
+        subject_of(rest.decode("utf-8", "surrogateescape"), {})
+    elif kind == b"y":
+        path = SHORT / "sopilot-fuzz-settings"
+        path.write_bytes(rest)
+        read_settings(path)
+    else:
+        try:
+            value = json.loads(rest)
+        except (ValueError, RecursionError):
+            return
+        if kind == b"p":
+            check_proof(value, ["00"])
+        elif isinstance(value, dict):
+            asyncio.run(_journals(value))
+
+
+async def _journals(details: dict[str, object]) -> None:
+    for journal, load, names in _JOURNALS:
+        for name in names:
+            store = MemoryStore()
+            await write(store, journal, name, details, clock=SystemClock())  # type: ignore[arg-type] - whatever JSON says
+            try:
+                await load(store)
+            except StoreCorrupt:
+                continue
+
+
+_JOURNALS: tuple[tuple[str, Callable[[Store], Awaitable[object]], tuple[str, ...]], ...] = (
+    ("people", load_people, ("person_added", "token_issued", "limit_set", "deputy_named",
+                             "escalation_set", "demanded")),
+    ("handbooks", load_versions, ("version_released", "version_signed_off")),
+    ("privacy", load_policy, ("columns_named", "period_set", "hold_set")),
+    ("deviations", load_deviations, ("deviation_opened", "deviation_judged")),
+)  # fmt: skip
+
+
 def _forgiving(read: Callable[[bytes], None]) -> Callable[[bytes], None]:
     def read_it(data: bytes) -> None:
         try:
@@ -327,6 +377,26 @@ def _config_seeds() -> Iterator[bytes]:
     yield b"=name=python -m 'x y'"
 
 
+def _records_seeds() -> Iterator[bytes]:
+    head = {"sopilot_log": 1, "size": 2, "root": "00", "at": 1, "key": "00", "signature": "00"}
+    entry = {"entry": 0, "at": 1, "session": "s", "seq": 0, "hash": "00", "actions": "00"}
+    for each in (
+        {"sopilot_proof": "inclusion", "entry": entry, "path": ["00"], "head": head},
+        {"sopilot_proof": "consistency", "old": head, "path": [], "head": head},
+    ):
+        yield b"p" + json.dumps(each).encode()
+    yield b"teyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJodHRwczovL2lkIiwic3ViIjoiYSJ9.eA"
+    yield b"yhttp: 127.0.0.1:80\ntoken: ${HOME:-x}\nlist: &a [1, 2]\nmore: *a\nat: 2001-01-01\n"
+    for details in (
+        {"person": "a", "roles": ["b"], "aliases": [], "subjects": [], "conditions": ["a<=1"]},
+        {"token": "a", "person": "b", "sha256": "00", "expires_at": 1, "role": "r", "to": "s"},
+        {"handbook": "h", "by": "a", "programs": {"g": "00"}, "text": "", "from": 1, "version": 1},
+        {"session": "s", "code": "c", "event": 1, "explanation": "e", "deviation": 0, "what": "w"},
+        {"for": "a", "begin": 1, "end": 2, "before_seconds": 3, "on": True, "seconds": 5},
+    ):
+        yield b"j" + json.dumps(details).encode()
+
+
 _JSON_WORDS = ["null", "true", "false", "{}", "[]", '""', "1e999", "-0", "1.5", '"\\u0000"', '"a"']
 _YAML_WORDS = ["- ", ": ", "\n  ", "{", "}", "[", "]", "&a ", "*a", "!!", "|", "null", "~", "<<"]
 
@@ -357,5 +427,5 @@ READERS: dict[str, Reader] = {
     "json-rpc": _reader(_json_rpc, _json_rpc_seeds, _JSON_WORDS),
     "expression": _reader(_expression, _expression_seeds, ["&&", "||", ".map(", "[", "in", "?"]),
     "config": _reader(_config, _config_seeds, _JSON_WORDS + _YAML_WORDS),
-    "records": _reader(read_records, records_seeds, _JSON_WORDS + _YAML_WORDS),
+    "records": _reader(_records, _records_seeds, _JSON_WORDS + _YAML_WORDS),
 }

@@ -108,14 +108,9 @@ async def bundled() -> dict[str, Any]:
             "missed": [t.name for t, p in zip(tasks, played, strict=True) if not p.expected],
         }
     flat = rows["flat"]
-    for name, row in rows.items():
+    for row in rows.values():
         for unit in ("messages", "prompt_tokens"):
             row[f"{unit}_to_flat"] = round(row[unit] / flat[unit], 3)
-        print(
-            f"{name:<30} messages {row['messages']:>5} ({row['messages_to_flat']:.2f})  "
-            f"tokens {row['prompt_tokens']:>9,} ({row['prompt_tokens_to_flat']:.2f})  "
-            f"expected {row['expected_endings']}/{row['tasks']}  findings {row['findings']}"
-        )
     return rows
 
 
@@ -133,7 +128,6 @@ async def over_sopbench(limit: int | None) -> dict[str, Any]:
             findings += len(run.findings)
             missed += [] if run.passed else [str(task)]
     total = passed + len(missed)
-    print(f"SOPBench under guard: {passed} of {total}; findings {findings}; missed {missed}")
     return {"tasks": total, "passed": passed, "findings": findings, "missed": missed}
 
 
@@ -179,7 +173,6 @@ async def timed(guard: str, rounds: int) -> dict[str, float]:
     found = {kind: round(statistics.median(values), 3) for kind, values in times.items()}
     if guard == "auto":  # it makes the missing call itself: beside that
         found["missing"] = round(found["missing"] - found["read"], 3)
-    print(f"{guard:<5} beside {ANSWERS:,} answers, median ms: {found}")
     return found
 
 

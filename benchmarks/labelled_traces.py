@@ -87,13 +87,6 @@ def measure(traces: int) -> dict[str, Any]:
     made = sum(labels.values())
     missed = sum("missed" in problem for problem in problems)
     apart = sum("guard and audit disagree" in problem for problem in problems)
-    print(f"{made} traces, {tally.events} events, {seconds:.0f} s")
-    for label, count in labels.most_common():
-        print(f"  {count:>7}  {label}")
-    wrong = len(problems) - missed - apart
-    print(f"false negatives: {missed}; false positives: {wrong}; guard and audit apart: {apart}")
-    for problem in problems[:20]:
-        print(f"  {problem}")
     return {
         "passed": not problems and set(labels) == {"clean", *CLASSES, *VALUE_CLASSES},
         "traces": made,
@@ -101,7 +94,7 @@ def measure(traces: int) -> dict[str, Any]:
         "seconds": round(seconds, 1),
         "labels": dict(labels.most_common()),
         "false_negatives": missed,
-        "false_positives": wrong,
+        "false_positives": len(problems) - missed - apart,
         "guarded_calls": dict(tally.guarded.most_common()),
         "guard_and_audit_disagree": apart,
         "problems": problems[:100],

@@ -87,19 +87,6 @@ def run(program: list[str], url: str, names: Sequence[str], folder: Path) -> dic
     return results
 
 
-def report(names: Sequence[str], *columns: dict[str, Any]) -> None:
-    print(f"{'scenario':34} direct through `sopilot serve`")
-    for name in names:
-        cells = [
-            "-" if name not in column else "pass" if column[name]["passed"] else "FAIL"
-            for column in columns
-        ]
-        print(f"{name:34} {cells[0]:6} {cells[1]:7} {cells[2]}")
-        for column in columns:
-            for why in column.get(name, {}).get("failed", ()):
-                print(f"    {why[:160]}")
-
-
 def measure(scenario: list[str]) -> dict[str, Any]:
     program = suite()
     names = scenario or scenarios(program)
@@ -123,7 +110,6 @@ def measure(scenario: list[str]) -> dict[str, Any]:
         alone = [*SOPILOT, "serve", "bank", "--http", f"127.0.0.1:{ports[2]}"]
         with serving(alone, ports[2], folder):
             own = run(program, own_url, [n for n in names if n in OWN], folder / "own")
-    report(names, direct, through, own)
     lost = [name for name in names if direct[name]["passed"] and not through[name]["passed"]]
     missing = [name for name, row in own.items() if not row["passed"]]
     return {

@@ -1,31 +1,28 @@
-"""Compare the plan of a study with a run against an endpoint that counts.
+"""Compare the plan of a study with a run whose requests are counted.
 
     python benchmarks/planned_cost.py [--per-domain 12] [--seed 2026] [--json FILE]
 
-The endpoint on loopback counts requests and tokens with a real tokenizer; the answers are the
-reference executor's. It can't read the official text: under `official` it gets the compiled program
-beside it, and the endpoint counts the official text, so this row says what `official` costs if a
-model takes the turns of `flat`. Exits 1 if requests or cost are more than 15 % away from
-the plan.
+Requests and tokens are counted with a real tokenizer; the answers are the reference executor's. It
+can't read the official text: under `official` it gets the compiled program beside the text that is
+counted, so this row says what `official` costs if a model takes the turns of `flat`. Exits 1 if
+requests or cost are more than 15 % away from the plan.
 """
 
 from __future__ import annotations
 
 import json
 import tempfile
-import threading
-import urllib.request
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 from campaign import main
 from population import ReadsProse
 from sopilot.models.wire import wire_request
 from sopilot.protocols import Model, ModelReply, ModelRequest
-from sopilot_lab.experiments import trial as _trial
+from sopilot_lab.experiments import trial
 from sopilot_lab.experiments.entrants import Party
 from sopilot_lab.experiments.study.cells import study_cells
 from sopilot_lab.experiments.study.estimate import plan_document
@@ -41,57 +38,26 @@ PRICE = (1.0, 4.0)
 CLOSE = 0.15
 
 
-class Meter(BaseHTTPRequestHandler):
-    """Counts what it is sent, by arm: schemas and messages as they stand, and the reply."""
+class Counting:
+    """Counts a model's requests as they would be sent, schemas included, and its replies."""
 
-    counts: Mapping[str, dict[str, int]] = {}
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        counted, count = self.counts[body["arm"]], smollm2().count
-        parts = [*body["request"].get("tools", ()), *body["request"]["messages"]]
-        counted["requests"] += 1
-        counted["prompt"] += sum(count(json.dumps(part, ensure_ascii=False)) for part in parts)
-        counted["completion"] += count(body["reply"])
-        self.send_response(204)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        """Stay silent."""
-
-
-@contextmanager
-def endpoint() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Meter)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-
-
-class Sent:
-    """Sends each request to the endpoint beside the executor that answers it."""
-
-    def __init__(self, model: Model, address: str, arm: str) -> None:
-        self._model, self._address, self._arm = model, address, arm
-
-    @property
-    def name(self) -> str:
-        return self._model.name
+    def __init__(self, model: Model, counts: Counter[str]) -> None:
+        self.name = model.name
+        self._model, self._counts = model, counts
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         reply = await self._model.complete(request)
+        count, body = smollm2().count, wire_request(request, "m")
         text = reply.content + "".join(f"{call.name}{call.arguments}" for call in reply.tool_calls)
-        body = {"arm": self._arm, "request": wire_request(request, "m"), "reply": text}
-        urllib.request.urlopen(
-            urllib.request.Request(self._address, json.dumps(body).encode(), method="POST")
-        ).close()
+        parts = [*body.get("tools", ()), *body["messages"]]
+        prompt = sum(count(json.dumps(part, ensure_ascii=False)) for part in parts)
+        self._counts.update(requests=1, prompt=prompt, completion=count(text))
         return reply
 
 
 def measure(per_domain: int, seed: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as scratch, endpoint() as address:
+    counts = {arm: Counter[str]() for arm in ARMS}
+    with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "study.yaml")
         file.write_text(
             f"study: planned\nmodels: [{{model: reference, price: {list(PRICE)}}}]\n"
@@ -99,9 +65,7 @@ def measure(per_domain: int, seed: int) -> dict[str, Any]:
         )
         study, upstream = load_study(file), shared_upstream()
         plan = plan_document(study, Path(scratch, "runs"), upstream)
-        Meter.counts = {arm: {"requests": 0, "prompt": 0, "completion": 0} for arm in ARMS}
-        honest = _trial.playing
-
+        honest = trial.playing
         cells = study_cells(study, Path(scratch, "runs"), upstream)
         shelf = ProgramShelf("official", upstream)
 
@@ -110,10 +74,9 @@ def measure(per_domain: int, seed: int) -> dict[str, Any]:
             if about["arm"] == "official":
                 (task,) = load_tasks(about["task"], upstream=upstream)
                 model = ReadsProse(model, {task.goal: shelf.program(task).program})
-            return Sent(model, address, about["arm"])
+            return Counting(model, counts[about["arm"]])
 
-        _trial.playing = playing
-        try:
+        with patch.object(trial, "playing", playing):
             for cell in cells:
                 run_sweep(
                     cell.folder,
@@ -121,13 +84,11 @@ def measure(per_domain: int, seed: int) -> dict[str, Any]:
                     cell.tasks,
                     Party(cell.entrant.who),
                     runner="plain",
-                    workers=1,  # other processes would not know the endpoint
+                    workers=1,  # other processes would count for themselves
                 )
-        finally:
-            _trial.playing = honest
     rows = []
     for planned, arm in zip(plan["cells"], ARMS, strict=True):
-        counted = Meter.counts[arm]
+        counted = counts[arm]
         cost = (counted["prompt"] * PRICE[0] + counted["completion"] * PRICE[1]) / 1e6
         rows.append(
             {

@@ -158,26 +158,6 @@ def within_bounds(row: dict[str, Any]) -> bool:
     )
 
 
-def say_row(row: dict[str, Any]) -> None:
-    for name, arm in row["arms"].items():
-        tokens, calls, cached = arm["prompt_tokens"], arm["calls"], arm["cache_served"]
-        print(
-            f"{row['domain']:<14} {name:<6} {tokens['median']:>9,.0f} "
-            f"[{tokens['q1']:,.0f}–{tokens['q3']:,.0f}]  calls {calls['median']:g} "
-            f"[{calls['q1']:g}–{calls['q3']:g}]  cache {cached['median']:,.0f}  "
-            f"written {arm['completion_tokens']['median']:,.0f}  "
-            f"price {arm['price']['median']:,.0f}  "
-            f"pass {arm['pass']}/{arm['n']}"
-        )
-    for name in ("fused_to_flat", "pg_to_flat", "pg_to_paper"):
-        print(f"{row['domain']:<14} {name}: {row[name]}")
-    if row["domain"] == PAPER["domain"]:
-        print(f"{row['domain']:<14} the paper's pg to flat: {PAPER['pg_to_flat']}")
-    for what, found in row["differences_from_pg"].items():
-        if found:
-            print(f"{row['domain']:<14} other {what} than pg: {found}")
-
-
 async def over_sopbench(
     domain: str, limit: int | None, tools: ToolList, ablation: bool
 ) -> dict[str, Any]:
@@ -187,24 +167,14 @@ async def over_sopbench(
     rows = []
     for each in domains:
         rows.append(await domain_row(bench, each, limit))
-        say_row(rows[-1])
+        print(f"{each}: {rows[-1]['fused_to_flat']}", flush=True)
     table = {}
     if ablation:
         tasks = bench.tasks(domains[0], limit)
         flat = await run_arm(bench, tasks, VIEWS["flat"])
-        print(f"\n{domains[0]}: each switch alone and together, against flat")
         for name, arm in ablations().items():
             runs = await run_arm(bench, tasks, arm)
             table[name] = figures(runs) | {"to_flat": ratios(runs, flat)}
-            kept = ("prompt_tokens", "calls", "not_cached", "completion_tokens")
-            middle = {k: table[name][k]["median"] for k in kept}
-            print(
-                f"  {name:<30} tokens {middle['prompt_tokens']:>8,.0f} "
-                f"({table[name]['to_flat']['tokens']:.3f})  calls {middle['calls']:g}  "
-                f"not cached {middle['not_cached']:,.0f}  "
-                f"written {middle['completion_tokens']:,.0f}  "
-                f"price {table[name]['to_flat']['price']:.3f}  pass {table[name]['pass']}"
-            )
     met = {row["domain"]: within_bounds(row) for row in rows}
     if table:
         met["ablation"] = len({row["pass"] for row in table.values()}) == 1
