@@ -87,7 +87,9 @@ def not_offered(action: str) -> str:
 _SHORT: Mapping[str, Callable[[Mapping[str, JSON]], Mapping[str, JSON]]] = {
     "start": lambda it: {"start": it["goal"], **_only(it, "arguments")},
     "call": lambda it: {"call": it["function"], **_only(it, "arguments")},
-    "return": lambda it: {"true" if it["holds"] else "false": "1"},
+    "return": lambda it: (
+        {"true" if it["holds"] else "false": "1"} if "holds" in it else {"operation": "return"}
+    ),
     "complete": lambda it: {"complete": True},
     "fail": lambda it: {"fail": True},
 }
