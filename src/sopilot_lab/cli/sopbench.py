@@ -25,7 +25,6 @@ from sopilot_lab.sopbench.recorded import (
     recompute,
     screen_lines,
     stored_recordings,
-    subset_size,
     zero_pass,
 )
 from sopilot_lab.sopbench.reference import DOMAINS
@@ -128,10 +127,8 @@ def baselines(domain: str, screen_name: str, published: bool, as_json: bool) -> 
         return
     upstream = shared_upstream()
     screen = SCREENS[screen_name]
-    rows = []
-    for each in DOMAINS if domain == "all" else (domain,):
-        size = subset_size(upstream.scoring(each), each, screen)
-        rows += recompute(upstream.checkout, each, screen, subset_size=size)
+    domains = DOMAINS if domain == "all" else (domain,)
+    rows = [row for each in domains for row in recompute(upstream, each, screen)]
     report = {
         "screen": screen_name,
         "upstream_commit": upstream.checkout.commit,

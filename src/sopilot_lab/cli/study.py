@@ -84,17 +84,17 @@ def run(
     """Run every cell, one after the other. The same command resumes where it stopped."""
     whole, base = load_study(file), _folder(file, folder)
     cells = study_cells(whole, base, shared_upstream(), arms)
-    request = sum(len(cell.tasks) for cell in cells)
-    sweep_watcher = SweepWatcher(request)
+    planned = sum(len(cell.tasks) for cell in cells)
+    watcher = SweepWatcher(planned)
     done, missing = [], 0
     try:
-        for step in run_study(whole, cells, at_once=at_once, runner=runner, seen=sweep_watcher):
+        for step in run_study(whole, cells, at_once=at_once, runner=runner, seen=watcher):
             status = cell_status(step.cell)
             missing += status["missing"]
             done.append({**status, "ran": step.sweep.ran, "stopped": step.sweep.stopped})
             say(step.line(status), err=True)
     except KeyboardInterrupt:
-        raise interrupted(sweep_watcher.judged, request, base) from None
+        raise interrupted(watcher.judged, planned, base) from None
     if as_json:
         print_json({"study": whole.name, "cells": done, "missing": missing})
     if missing:

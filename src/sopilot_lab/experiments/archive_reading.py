@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -19,7 +19,12 @@ from sopilot.program.codec import program_from_yaml
 from sopilot.program.verifier import require_valid
 from sopilot_lab.experiments.archive import MANIFEST, STUDY, check_file
 from sopilot_lab.experiments.report.document import Document
-from sopilot_lab.experiments.report.files import FROM_CHECKOUT, document_data, whole_document
+from sopilot_lab.experiments.report.files import (
+    FROM_CHECKOUT,
+    document_data,
+    read_packed,
+    whole_document,
+)
 from sopilot_lab.experiments.report.runs import load_runs
 from sopilot_lab.experiments.run_folder import RunFolder, score_lines
 from sopilot_lab.experiments.source_fingerprint import deciding_sources, read_sources
@@ -82,7 +87,7 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
 def archived_document(base: Path, **how: Any) -> Document:
     """Compute the report from the runs in the archive. Take the tables that need the checkout as
     they were packed. ``how`` is for ``build_document``."""
-    packed = _json(base / "analysis" / "how.json", {})
+    packed = read_packed(base, "how")
     results = [base / "results"]
     if (base / STUDY).exists():
         study = load_study(base / STUDY)
@@ -188,8 +193,8 @@ def _verify_sources(base: Path, verification: Verification) -> None:
 
 
 def _verify_tables(base: Path, verification: Verification) -> None:
-    stated = _json(base / "analysis" / "tables.json", None)
-    if not isinstance(stated, Mapping):
+    stated = read_packed(base, "tables")
+    if not stated:
         verification.problems.append("analysis/tables.json is missing: nothing to compare with")
         return
     try:
@@ -206,13 +211,6 @@ def _verify_tables(base: Path, verification: Verification) -> None:
         else:
             verification.tables += 1
     verification.tables_taken.sort()
-
-
-def _json(path: Path, usual: Any) -> Any:
-    try:
-        return json.loads(whole_text(path))
-    except (OSError, ValueError):
-        return usual
 
 
 def _mistake(path: Path, message: str) -> UserMistake:

@@ -1,7 +1,4 @@
-"""The figures of a folder of runs: what passed, and what is missing.
-
-What a sweep came to, for people: what is missing stands before what passed.
-"""
+"""The figures of a folder of runs, as data and at the terminal: missing runs before passed ones."""
 
 from __future__ import annotations
 
@@ -29,8 +26,8 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
     """With what can be reached, where upstream is there; kept in the sweep's folder as well."""
     reach: Mapping[str, Reach] = {}
     if upstream is not None:
-        request = {str(each) for each in sweep.planned} | set(sweep.folder.planned())
-        references = [each for each in select_tasks("all", upstream) if str(each) in request]
+        wanted = {str(each) for each in sweep.planned} | set(sweep.folder.planned())
+        references = [each for each in select_tasks("all", upstream) if str(each) in wanted]
         reach = survey(references, tools, upstream, cache=reach_cache())
     sweep.folder.write_summary(summarise_folder(sweep.folder, reach))
     return summarise(sweep, reach)
@@ -38,13 +35,13 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
 
 def summarise(sweep: Sweep, reach: Mapping[str, Reach]) -> dict[str, Any]:
     """The tasks of a sweep. ``reach`` is empty without a search."""
-    requests = {str(each) for each in sweep.planned}
-    judged = [item for task, item in sweep.folder.records().items() if task in requests]
+    wanted = {str(each) for each in sweep.planned}
+    judged = [item for task, item in sweep.folder.records().items() if task in wanted]
     why = sweep.stopped and f"the sweep stopped before it: {sweep.stopped}"
     missing = [
         replace(item, reason=why) if item.fault == NOT_RUN and why else item
         for task, item in sweep.folder.missing().items()
-        if task in requests
+        if task in wanted
     ]
     return {
         **summarise_folder(sweep.folder, reach, judged=judged, missing=missing),
@@ -69,16 +66,16 @@ def summarise_folder(
     findings: Counter[str] = Counter()
     for record in judged:
         findings.update(record.findings or {})
-    request = len(judged) + len(missing)
+    planned = len(judged) + len(missing)
     summary: dict[str, Any] = {
         "configuration": folder.configuration.as_json(),
         "fingerprint": folder.configuration.fingerprint,
-        "asked": request,
+        "asked": planned,
         "n": counts.n,
         "pass": counts.passed,
         "execute": {"n": counts.execute, "pass": counts.execute_passed},
         "refuse": {"n": counts.refuse, "pass": counts.refuse_passed},
-        **_missing(missing, counts.passed, request),
+        **_missing(missing, counts.passed, planned),
         **_redrawn(folder, judged),
         **_reachable(judged, reach),
         "balanced_accuracy": counts.balanced,

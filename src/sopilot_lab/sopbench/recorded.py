@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sopilot.values.text import table
 from sopilot_lab.sopbench.checkout import Checkout
+from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reference import DOMAINS, TaskReference
 
 _NAME = re.compile(
@@ -201,18 +202,18 @@ class Baseline:
         return row | {"pass_rate": self.pass_rate, "refusal_rate": self.refusal_rate}
 
 
-def recompute(
-    checkout: Checkout, domain: str, screen: Screen, *, subset_size: int
-) -> list[Baseline]:
-    """Best first; incomplete recordings last. ``subset_size`` is what a whole one has."""
+def recompute(upstream: Upstream, domain: str, screen: Screen) -> list[Baseline]:
+    """The recorded configurations on the tasks that the screen leaves in: best first, incomplete
+    recordings last."""
+    size = subset_size(upstream.scoring(domain), domain, screen)
     results = []
-    for each in configurations(checkout, domain):
+    for each in configurations(upstream.checkout, domain):
         verdicts = [
             verdict.verdict
             for verdict in each.verdicts()
             if screen(verdict.reference, verdict.should_succeed)
         ]
-        missing = subset_size - len(verdicts)
+        missing = size - len(verdicts)
         why = ""
         if not verdicts:
             why = "no verdict is stored in this copy"

@@ -81,13 +81,3 @@ def test_a_sample_of_every_domain() -> None:
     found = check_official(sample, "official", upstream)
     assert found.holds, found.mismatches[:3]
     assert found.as_recorded == found.recorded > len(sample) // 2
-
-
-@pytest.mark.slow
-@pytest.mark.sopbench
-@on_sopbench
-def test_all_of_them() -> None:
-    upstream = shared_upstream()
-    found = check_official(select_tasks("all", upstream), "official", upstream)
-    assert found.holds, found.mismatches[:3]
-    assert found.identical == 830

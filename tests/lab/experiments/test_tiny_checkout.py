@@ -144,6 +144,9 @@ def test_a_checkout_without_a_commit_is_known_by_its_content(
     kept.write_text(json.dumps(rows))
     again = survey(tasks, "official", upstream, cache=tmp_path)
     assert again[str(tasks[0])].proof == "kept"
+    kept.write_text(kept.read_text()[:50])
+    anew = survey(tasks, "official", upstream, cache=tmp_path)
+    assert anew == found, "a torn cache is searched again"
 
 
 def test_text_of_the_checkout_does_not_go_out(upstream: Upstream) -> None:

@@ -56,14 +56,6 @@ def test_the_reference_executor_passes_what_is_reachable(
     assert done.trace.startswith("{")
 
 
-@pytest.mark.parametrize("domain", DOMAINS)
-def test_the_papers_three_views_take_the_same_turns(domain: str) -> None:
-    """Between them visibility alone differs."""
-    task = first(domain, True)
-    views = ("pg-paper", "full-cursor", "flat-protocol")
-    assert len({trial(task, view).record.agent_turns for view in views}) == 1
-
-
 def test_the_executor_never_asks_for_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     honest = Upstream.request

@@ -44,11 +44,9 @@ from sopilot_lab.sopbench.reach import Reach
 from sopilot_lab.sopbench.recorded import (
     SCREENED_GOALS,
     SCREENS,
-    Baseline,
     everything_stays,
     leaderboard,
     recompute,
-    subset_size,
 )
 from sopilot_lab.sopbench.reference import DOMAINS
 from sopilot_lab.statistics.intervals import (
@@ -90,26 +88,26 @@ def build_document(
     known, measured = reach or {}, mechanism or Mechanism()
     chosen, scope = SCREENS[screen], f"screen `{screen}`"
     bank, bank_all = screened(chosen, "bank"), screened(everything_stays, "bank")
-    every, stored = screened(everything_stays), screened(chosen)
+    every, left_in = screened(everything_stays), screened(chosen)
     by_name = {domain: screened(chosen, domain) for domain in runs.domains}
-    pools: dict[str, Keep] = {**by_name, "pooled": stored}
-    scopes = {scope: stored, f"bank, {scope}": bank, "bank, all tasks": bank_all}
+    pools: dict[str, Keep] = {**by_name, "pooled": left_in}
+    scopes = {scope: left_in, f"bank, {scope}": bank, "bank, all tasks": bank_all}
     places = {f"domain {name}": keep for name, keep in by_name.items()}
     if {"bank", "hotel"} <= by_name.keys():
         places["bank + hotel"] = screened(chosen, "bank", "hotel")
-    deltas = delta_r2(runs, stored)
+    deltas = delta_r2(runs, left_in)
     known_domains = [each for each in runs.domains if each in DOMAINS]
     scoring = {} if upstream is None else {each: upstream.scoring(each) for each in known_domains}
     document = Document("SOPBench runs", notes=_notes(runs, screen, family))
-    document.alarms = alarming(runs, stored, most_missing)
+    document.alarms = alarming(runs, left_in, most_missing)
     document.notes += [f"**Missing:** {each}." for each in document.alarms]
     document.tables = [
-        headline(runs, stored, scope, family),
-        all_contrasts(runs, scopes, places, stored),
-        missing_runs(runs, stored),
+        headline(runs, left_in, scope, family),
+        all_contrasts(runs, scopes, places, left_in),
+        missing_runs(runs, left_in),
         full_denominators(runs, scoring, chosen),
         official(
-            _baselines(upstream),
+            () if upstream is None else recompute(upstream, "bank", SCREENS["paper"]),
             {} if upstream is None else leaderboard(upstream.checkout),
             "no SOPBench checkout",
         ),
@@ -119,14 +117,14 @@ def build_document(
         cost(runs, every, "every task that was run"),
         wall_clock(runs, pools),
         spending(runs, every, "every task that was run"),
-        goal_nets(runs, stored),
-        repeated_arms(runs, stored),
+        goal_nets(runs, left_in),
+        repeated_arms(runs, left_in),
         mechanism_table(measured, deltas),
         compiler_effort(upstream),
         _defects(upstream),
         _unreachable(known),
     ]  # fmt: skip
-    document.results = _results(runs, stored, document.tables[0])
+    document.results = _results(runs, left_in, document.tables[0])
     document.plots = _plots(runs, every, by_name)
     if measured.probes or deltas or measured.parities:
         document.plots.append(mechanism_figure(measured, deltas))
@@ -205,14 +203,6 @@ def _defects(upstream: Upstream | None) -> Table:
     return table
 
 
-def _baselines(upstream: Upstream | None) -> Sequence[Baseline]:
-    if upstream is None:
-        return ()
-    screen = SCREENS["paper"]
-    size = subset_size(upstream.scoring("bank"), "bank", screen)
-    return recompute(upstream.checkout, "bank", screen, subset_size=size)
-
-
 def _unreachable(reach: Mapping[str, Mapping[str, Reach]]) -> Table:
     table = Table(
         "unreachable",
@@ -233,10 +223,10 @@ def _plots(runs: RunSet, keep: Keep, by_domain: Mapping[str, Keep]) -> list[Draw
     passed: dict[str, dict[str, Bar]] = {}
     classes: dict[str, dict[str, Bar]] = {}
     after: dict[str, dict[str, Bar]] = {}
-    for series, arm, stored in judged_arms(runs, keep):
-        passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in stored])
+    for series, arm, records in judged_arms(runs, keep):
+        passed.setdefault(series.label, {})[arm] = _pass_bar([each.passed for each in records])
         for name, wanted in (("execute", True), ("refuse", False)):
-            of_class = [each.passed for each in stored if each.should_succeed is wanted]
+            of_class = [each.passed for each in records if each.should_succeed is wanted]
             if of_class:
                 classes.setdefault(f"{series.label}, {name}", {})[arm] = _pass_bar(of_class)
         calls = _calls_bar(series.outcomes(arm, keep))

@@ -54,13 +54,13 @@ def whole_document(
 
 
 def _archived_document(runs: RunSet, archived: Path, **how: Any) -> Document:
-    packed = _packed(archived / "analysis" / "reach.json")
+    packed = read_packed(archived, "reach")
     reach = {
         tools: {task: Reach(**item) for task, item in tasks.items()}
         for tools, tasks in packed.items()
     }
     document = build_document(runs, upstream=None, reach=reach, **how)
-    stated = _packed(archived / "analysis" / "tables.json")
+    stated = read_packed(archived, "tables")
     document.tables = [
         Table(table.name, **stated[table.name])
         if table.name in FROM_CHECKOUT and table.name in stated
@@ -71,12 +71,13 @@ def _archived_document(runs: RunSet, archived: Path, **how: Any) -> Document:
     return document
 
 
-def _packed(path: Path) -> dict[str, Any]:
+def read_packed(archived: Path, name: str) -> dict[str, Any]:
+    """The data of `archive_analysis` in an archive; empty where it can't be read."""
     try:
-        held: dict[str, Any] = json.loads(whole_text(path))
+        data = json.loads(whole_text(archived / "analysis" / f"{name}.json"))
     except (OSError, ValueError):
         return {}
-    return held
+    return data if isinstance(data, dict) else {}
 
 
 def document_data(document: Document) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def judged_arms(runs: RunSet, keep: Keep) -> Iterator[tuple[Series, str, list[Be
     """Each arm of each series that has judged runs, with these runs."""
     for series in runs.series:
         for arm in series.arms:
-            if stored := series.judged(arm, keep):
-                yield series, arm, stored
+            if records := series.judged(arm, keep):
+                yield series, arm, records
 
 
 def judged_domains(
@@ -43,8 +43,8 @@ def judged_domains(
     for series in runs.series:
         for domain, keep in pools.items():
             for arm in series.arms:
-                if stored := series.judged(arm, keep):
-                    yield series, domain, arm, stored
+                if records := series.judged(arm, keep):
+                    yield series, domain, arm, records
 
 
 def class_split(
@@ -65,17 +65,17 @@ def class_split(
         "credited: with these counted as passes; R2: mean calls after the goal had succeeded; "
         "interval: exact Clopper–Pearson, lower bound",
     )  # fmt: skip
-    for series, arm, stored in judged_arms(runs, keep):
-        counts = tally(each.verdict or {} for each in stored)
-        endings = ends_not_reached(stored)
+    for series, arm, records in judged_arms(runs, keep):
+        counts = tally(each.verdict or {} for each in records)
+        endings = ends_not_reached(records)
         known = reach.get(series.tools, {})
-        reachable = [each for each in stored if each.task in known and known[each.task].reachable]
+        reachable = [each for each in records if each.task in known and known[each.task].reachable]
         of_reachable = (
             percent(sum(each.passed for each in reachable), len(reachable))
             if known
             else table.lacks("reachability was not searched (no checkout)")
         )
-        after = [each.r2 for each in stored if each.r2 is not None]
+        after = [each.r2 for each in records if each.r2 is not None]
         interval = clopper_pearson(counts.refuse_passed, counts.refuse)
         table.add(
             series.label,
@@ -94,7 +94,7 @@ def class_split(
             counts.sequence_only,
             percent(counts.passed + counts.sequence_only, counts.n),
             figure(statistics.fmean(after) if after else None, ".3f"),
-            sum(sum((each.findings or {}).values()) for each in stored),
+            sum(sum((each.findings or {}).values()) for each in records),
         )
     return table
 
@@ -107,8 +107,8 @@ def classes_by_domain(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
          "refuse %", "balanced %"],
         method="balanced: mean of execute and refusal accuracy",
     )  # fmt: skip
-    for series, domain, arm, stored in judged_domains(runs, pools):
-        counts = tally(each.verdict or {} for each in stored)
+    for series, domain, arm, records in judged_domains(runs, pools):
+        counts = tally(each.verdict or {} for each in records)
         table.add(
             series.label,
             domain,
@@ -134,8 +134,8 @@ def wall_clock(runs: RunSet, pools: Mapping[str, Keep]) -> Table:
         method="seconds of a whole run, waiting for the model included; the last two columns: on "
         "the tasks that both the arm and flat judged",
     )  # fmt: skip
-    for series, domain, arm, stored in judged_domains(runs, pools):
-        seconds = {each.task: each.seconds for each in stored}
+    for series, domain, arm, records in judged_domains(runs, pools):
+        seconds = {each.task: each.seconds for each in records}
         flat = {each.task: each.seconds for each in series.judged("flat", pools[domain])}
         both = seconds.keys() & flat.keys()
         mean = f"{statistics.fmean(seconds.values()):.1f}"
@@ -161,26 +161,26 @@ def cost(runs: RunSet, keep: Keep, scope: str) -> Table:
         method="median [quartiles] over tasks, `a call` over all calls of all tasks; system "
         "characters: first message and slot",
     )  # fmt: skip
-    for series, arm, stored in judged_arms(runs, keep):
+    for series, arm, records in judged_arms(runs, keep):
         unknown = f"{series.label}: its records do not tell calls apart"
         by_call = [
-            int(request.get("prompt_tokens", 0)) for each in stored for request in each.requests
+            int(request.get("prompt_tokens", 0)) for each in records for request in each.requests
         ]
-        if any(each.prompt_tokens for each in stored):
-            tokens = _spread(table, [each.prompt_tokens for each in stored])
+        if any(each.prompt_tokens for each in records):
+            tokens = _spread(table, [each.prompt_tokens for each in records])
             tokens += _spread(table, by_call, unknown)
-            tokens.append(quartiles([each.completion_tokens for each in stored]))
+            tokens.append(quartiles([each.completion_tokens for each in records]))
         else:
             tokens = [table.lacks(f"{series.label}: the model reports no tokens")] * 5
         table.add(
             series.label,
             arm,
-            len(stored),
+            len(records),
             *tokens,
-            quartiles([each.agent_turns for each in stored]),
-            quartiles([len(each.calls) for each in stored]),
-            *_spread(table, [size for each in stored for size in each.system_by_call], unknown),
-            quartiles([each.seconds for each in stored], digits=2),
+            quartiles([each.agent_turns for each in records]),
+            quartiles([len(each.calls) for each in records]),
+            *_spread(table, [size for each in records for size in each.system_by_call], unknown),
+            quartiles([each.seconds for each in records], digits=2),
         )
     return table
 
@@ -212,13 +212,13 @@ def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
     )  # fmt: skip
     for series in runs.series:
         for arm in series.arms:
-            stored = series.judged(arm, keep)
-            requests = [request for each in stored for request in each.requests]
+            records = series.judged(arm, keep)
+            requests = [request for each in records for request in each.requests]
             if not requests:
                 why = f"{series.label}, {arm}: its records do not tell requests apart"
                 table.add_lacking(why, series.label, arm)
                 continue
-            costs = [each.cost for each in stored if each.cost is not None]
+            costs = [each.cost for each in records if each.cost is not None]
             unpriced = f"{series.label}: no price was given"
             reasons, served = (
                 Counter(str(request[name]) for request in requests if request.get(name))
@@ -228,10 +228,10 @@ def spending(runs: RunSet, keep: Keep, scope: str) -> Table:
                 series.label,
                 arm,
                 f"{len(requests):,}",
-                f"{sum(each.attempts for each in stored):,}",
-                f"{sum(each.reasoning_tokens for each in stored):,}",
-                f"{sum(each.discarded_tokens for each in stored):,}",
-                f"{sum(each.simulator_tokens for each in stored):,}",
+                f"{sum(each.attempts for each in records):,}",
+                f"{sum(each.reasoning_tokens for each in records):,}",
+                f"{sum(each.discarded_tokens for each in records):,}",
+                f"{sum(each.simulator_tokens for each in records):,}",
                 f"{sum(costs):.4f}" if costs else table.lacks(unpriced),
                 _counted(reasons) or "not told",
                 _counted(served) or "not told",
@@ -251,7 +251,7 @@ def official(
         "official-configurations",
         "Official configurations, recomputed on the screened Bank subset",
         ["model", "mode", "tool list", "n", "pass %", "refusal %"],
-        method="from upstream's stored verdicts, not run again; `oracle` offers the tools of the "
+        method="from upstream's records verdicts, not run again; `oracle` offers the tools of the "
         "right answer alone, so its rows are not comparable with `full`",
     )
     if not baselines:

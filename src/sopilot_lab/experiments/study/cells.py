@@ -173,13 +173,13 @@ def cell_status(cell: Cell) -> dict[str, Any]:
         return {"cell": cell.label, "asked": len(tasks), **state, "reasons": {}}
     folder = RunFolder.open(cell.folder)
     summary = summarise_folder(folder, {})
-    requests = {str(each) for each in tasks}
-    judged = len(requests & folder.records().keys())
+    planned = {str(each) for each in tasks}
+    judged = len(planned & folder.records().keys())
     return {
         "cell": cell.label,
-        "asked": len(requests),
+        "asked": len(planned),
         "judged": judged,
-        "missing": len(requests) - judged,
+        "missing": len(planned) - judged,
         "broken": summary["discarded"],
         "cost": summary["used"]["cost"],
         "reasons": summary["missing_by_reason"],
