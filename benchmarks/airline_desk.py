@@ -372,8 +372,7 @@ def cancellations(
 
 
 def judgement(shown: dict[str, bool | None], ok: bool, codes: list[str]) -> str:
-    """By the grounds of the policy, on what was read; that it was read before another change
-    stands among the findings."""
+    """Judge by the policy's grounds, from the values that were read, stale or not."""
     codes = [code for code in codes if code != "evidence-stale"]
     if not ok:
         return "turned away by the tool"

@@ -81,7 +81,7 @@ def measure_sopbench(rounds: int) -> dict[str, Any]:
 
 
 def measure(small: bool) -> dict[str, Any]:
-    """With ``small``, in one round, however long it takes."""
+    """Measure in one round if ``small``, without a bound."""
     figures = measure_sopbench(1 if small else ROUNDS)
     return {"passed": small or figures["met"], "sopbench": figures}
 

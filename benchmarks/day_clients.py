@@ -175,7 +175,7 @@ class Client:
         return "given up"
 
     async def _vanished(self, slot: str) -> str:
-        """In the middle of a call, where it stands before one."""
+        """Disconnect, in the middle of the refund if it comes next."""
         if "call `refund`" in slot:
             try:
                 await asyncio.wait_for(self._move(slot), 0.2)

@@ -49,9 +49,9 @@ LAST_CLIENT = 23.0
 """The hour after which nobody comes any more: all have an hour to end."""
 SAMPLE_SECONDS = 5.0
 CONNECTIONS = 10
-"""Of a process, at most: docs/how-to/deploy.md says so. The people here are one, too."""
+"""The most connections per process, as docs/how-to/deploy.md says. The people here count as one."""
 COMMANDS = 3
-"""Of the command line at a moment, and the one that counts."""
+"""Connections of the command line at one time, and the one that counts them."""
 
 
 def load_at(hour: float) -> float:

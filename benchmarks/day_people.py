@@ -17,7 +17,7 @@ from sopilot.session.orphans import waiting_in
 from sopilot.stores.postgres import PostgresStore
 
 DECISIONS = {"given": "approve", "rejected": "reject"}
-"""By the kind that the order's name begins with; what else waits is left until it expires."""
+"""Kind of order, which its name begins with → decision; other orders wait until they expire."""
 TO_FIND_OUT = 0.4
 """Hours that people take to ask how a call ended."""
 
@@ -57,7 +57,7 @@ class People:
         self.decided[f"{decision}, left for who runs the session" if left else decision] += 1
 
     async def _settle(self) -> None:
-        """By what the shop's own ledger says of the call's key."""
+        """Resolve unknown outcomes by the shop's own ledger."""
         done = {entry["key"].rpartition(":")[0]: entry["at"] for entry in self._shop.entries()}
         for record in await self._store.unresolved(now=SystemClock().now()):
             for call in (await waiting_in(self._store, record.id)).unknown:

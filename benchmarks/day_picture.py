@@ -119,7 +119,7 @@ def _panel(axes: Any, story: Mapping[str, Any], panel: Mapping[str, Any]) -> Non
 
 
 def _with_gaps(values: Sequence[Sequence[float]], step: float) -> tuple[list[float], list[float]]:
-    """Where nothing was known, no line is drawn."""
+    """Interrupt the line where there was no sample."""
     moments: list[float] = []
     known: list[float] = []
     for moment, value in values:

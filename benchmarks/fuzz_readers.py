@@ -94,7 +94,7 @@ def _scenario(data: bytes) -> None:
 
 
 def _trace(data: bytes) -> None:
-    """As it is; and spelled canonically with a chain that fits, so that the audit sees it."""
+    """Read the trace as it is, then spelled canonically with a chain that fits it."""
     text = data.decode("utf-8", "replace")
     try:
         read_trace(text)

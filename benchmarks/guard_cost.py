@@ -46,7 +46,7 @@ VARIANTS: dict[str, tuple[str, bool]] = {
 }
 """Name → the view, and whether the application supplies what the task's user knows."""
 MOST_MESSAGES = {"guard": 1.0, "guard-auto, values supplied": 0.65}
-"""Of those under `flat`."""
+"""Bounds of messages relative to `flat`."""
 MOST_MS = {"ask": 1.5, "auto": 3.0}
 LEAST_SOPBENCH = 808
 ANSWERS = 3_000
@@ -177,7 +177,7 @@ async def timed(guard: str, rounds: int) -> dict[str, float]:
 
 
 def measure(sopbench: bool, limit: int | None, rounds: int) -> dict[str, Any]:
-    """With ``sopbench``, so many of its tasks per domain too."""
+    """Play SOPBench's tasks too if ``sopbench``, up to ``limit`` per domain."""
     rows = asyncio.run(bundled())
     speed = {guard: asyncio.run(timed(guard, rounds)) for guard in ("ask", "auto")}
     met = {

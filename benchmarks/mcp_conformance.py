@@ -66,7 +66,7 @@ def scenarios(program: list[str]) -> list[str]:
 
 
 def run(program: list[str], url: str, names: Sequence[str], folder: Path) -> dict[str, Any]:
-    """By scenario: how many checks passed, and what those say that did not."""
+    """Scenario → its checks, and the messages of those that failed."""
     results: dict[str, Any] = {}
     for name in names:
         out = folder / name

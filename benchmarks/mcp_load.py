@@ -30,7 +30,7 @@ class Client:
         self.session = ""
 
     async def connect(self) -> None:
-        """With `initialize`; where the server says no, again."""
+        """Connect and initialize; retry if the server refuses."""
         self._reader, self._writer = await asyncio.open_connection(
             "127.0.0.1", self._port, limit=1 << 22
         )

@@ -68,7 +68,7 @@ def segments(request: ModelRequest) -> list[str]:
 
 
 def _written(wire: dict[str, object]) -> str:
-    """As chat templates write a message: its role, its text, its calls as JSON."""
+    """Write a message as chat templates do: its role, its text, its calls as JSON."""
     calls = wire.get("tool_calls")
     text = f"{wire['role']}\n{wire['content'] or ''}"
     if "tool_call_id" in wire:

@@ -30,7 +30,7 @@ FIRST, MOST = 30, 90
 slower ones would kill counts as alive."""
 BROKEN = 70
 SECONDS = 100.0
-"""For the tests of one mutant; what then has still to be run is left out."""
+"""Time limit for the tests of one mutant; the rest isn't run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class Runner:
         return self._in_a_child(["-x", *tests], 600.0) if tests else None
 
     def killed(self, file: str, text: str, stages: list[list[str]]) -> str | None:
-        """By which test, or ``None``."""
+        """Return the test that failed, or ``None``."""
         target = self._tree / file
         original = target.read_text("utf-8")
         ends = time.monotonic() + SECONDS

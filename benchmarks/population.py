@@ -72,7 +72,7 @@ class Subject:
         return reference
 
     def answer(self, cursor: Cursor, chance: random.Random) -> str:
-        """To a question of the probe: where it stands, or a step that it does not stand at."""
+        """Answer a question of the probe with the right step or, without sense, a wrong step."""
         operation, name = min(cursor.licensed)
         right = chance.random() < self.sense
         return json.dumps(

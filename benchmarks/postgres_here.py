@@ -32,7 +32,7 @@ class PostgresHere:
         return str(self._server.get_uri())
 
     def stop_immediately(self) -> None:
-        """As a crash: no checkpoint, no goodbye to anybody."""
+        """Stop like a crash, without a checkpoint."""
         self._pg_ctl("-m", "immediate", "-w", "stop")
 
     def start(self) -> None:
@@ -64,7 +64,7 @@ class PostgresHere:
 
 @contextmanager
 def postgres_here(kept: Path | None = None) -> Iterator[PostgresHere]:
-    """In a folder of its own, which goes with it; or in one that is ``kept``."""
+    """Run a server in a temporary folder, or in a folder that is ``kept``."""
     # Not below a private folder: the account of the server must be able to get in.
     folder = kept or Path(
         tempfile.mkdtemp(prefix="sopilot-pg-", dir="/tmp" if os.name == "posix" else None)

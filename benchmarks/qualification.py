@@ -156,7 +156,7 @@ def good(figures: dict[str, Any]) -> bool:
 
 
 def table(results: dict[str, Any]) -> str:
-    """For the design note."""
+    """The table of the design note."""
     answers = (Answer.PAGE, Answer.MAY_PAGE, Answer.DO_NOT_PAGE)
     lines = ["| subject | truth | flat | pg | ΔR2 | probe | page | may page | do not page |"]
     lines.append("|---" * 9 + "|")

@@ -207,7 +207,7 @@ def audit(sessions: int, folder: Path | None) -> dict[str, Any]:
 
 TOGETHER = 200
 LEAST_RATIO = 5.0
-"""Of 200 sessions with group commit to one."""
+"""How many times as many events per second 200 sessions with group commit must write."""
 LEAST_REQUESTS, MOST_AUDIT_MINUTES = 100, 10
 
 

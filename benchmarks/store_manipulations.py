@@ -75,7 +75,7 @@ def delete_session(db: sqlite3.Connection, source: random.Random) -> set[str]:
 
 
 def delete_with_its_entries(db: sqlite3.Connection, source: random.Random) -> set[str]:
-    """And the log numbered anew, so that no hole is left."""
+    """Delete a session, and number the log anew so that no hole is left."""
     number, session_id = source.choice(sessions_of(db))
     remove(db, number)
     write_log(db, [entry for entry in log_of(db) if entry.session_id != session_id])
@@ -291,7 +291,7 @@ def prune_on_record(db: sqlite3.Connection, source: random.Random) -> set[str]:
 
 
 def look_locked(db: sqlite3.Connection, source: random.Random) -> set[str]:
-    """As if its contents were under a key that is not at hand."""
+    """Make a session look as if its key were missing."""
     rows = db.execute("SELECT DISTINCT session, id FROM payloads JOIN sessions ON number = session")
     number, session_id = source.choice(rows.fetchall())
     marked(db, number, "locked")
@@ -300,7 +300,7 @@ def look_locked(db: sqlite3.Connection, source: random.Random) -> set[str]:
 
 
 def rows_of_nobody(db: sqlite3.Connection, source: random.Random) -> set[str]:
-    """In the register, of a session that has no head and no entry."""
+    """Add a row of the register for a session that has no head and no entry."""
     number, call, _ = a_row(db, source)
     new = f"{source.getrandbits(128):032x}"
     made = db.execute("INSERT INTO sessions (id, created_at, metadata) VALUES (?, 1, '{}')", (new,))

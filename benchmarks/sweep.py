@@ -94,7 +94,7 @@ def run_all(base: Path, runner: Runner | None, only: str, limit: int | None) -> 
 
 
 def merged(written: dict[str, Any]) -> dict[str, Any]:
-    """With the sweeps on record that weren't run just now, if they have as many tasks."""
+    """Add the sweeps on record that weren't run just now, if they have as many tasks."""
     kept = figures_of("sopbench/reference")
     made = {(row["arm"], row["model"], row["tools"]): row for row in written["sweeps"]}
     if kept["what"] != written["what"]:

@@ -400,7 +400,7 @@ def answer_mailbox(box: Path) -> None:
 
 
 class InProcess:
-    """The same replies without a folder."""
+    """Gives the same replies without a folder."""
 
     name = "scripted"
 

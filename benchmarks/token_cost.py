@@ -29,9 +29,9 @@ from vocabulary import smollm2
 HASH_SEED = 0
 """Upstream invents some numbers with ``hash()``; they stand in results, so in prompts."""
 MOST = {"tokens": 1.0, "calls": 1.0, "price": 1.1}
-"""Of the medians of `fused`, to those of `flat`. The price weighs written tokens already."""
+"""Bounds of the medians of `fused` relative to `flat`. The price weighs written tokens already."""
 MOST_PAGED_CALLS = 0.8
-"""Of the median of `pg`, to that of `pg-paper`."""
+"""Bound of the median of `pg` relative to `pg-paper`."""
 PAPER = {
     "what": "DeepSeek-V4-Flash, medians of the paper's appendix",
     "domain": "bank",
@@ -78,7 +78,7 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def price(run: MeteredRun) -> float:
-    """In prompt tokens that no cache serves."""
+    """The price of a run, in uncached prompt tokens."""
     fresh = run.prompt_tokens - run.cached_tokens
     return fresh + CACHED_WEIGHT * run.cached_tokens + COMPLETION_WEIGHT * run.completion_tokens
 
@@ -97,7 +97,7 @@ def figures(runs: Sequence[MeteredRun]) -> dict[str, Any]:
 
 
 def ratios(runs: Sequence[MeteredRun], base: Sequence[MeteredRun]) -> dict[str, float]:
-    """Of the medians, and the median of the ratios task by task."""
+    """Ratios of the medians, and the median of the ratios per task."""
 
     def both(of: Sequence[float], to: Sequence[float]) -> tuple[float, float]:
         paired = statistics.median(a / b for a, b in zip(of, to, strict=True))

@@ -46,7 +46,7 @@ class Claim:
 
     @property
     def shown_command(self) -> str:
-        """Without a command of the product: the one that computes this part of the page."""
+        """The product's command, or the command that computes this part of the page."""
         return self.command or f"python benchmarks/study --only {self.where.partition(',')[0]}"
 
 
@@ -84,7 +84,7 @@ def sources() -> Sources:
 
 
 def p_as_printed(p: float) -> str:
-    """As the study's tables print it."""
+    """A p-value as the study's tables print it."""
     if p < 0.001:
         return "<.001"
     return f"{p:.3f}".lstrip("0") if p < 0.9995 else "1.000"

@@ -128,7 +128,7 @@ class Patience:
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """Those who take part in a run: the model, the user that it serves, and the patience with
+    """The participants of a run: the model, the user that it serves, and the patience with
     both. ``own`` are tasks that are not SOPBench's, by their references; they cannot leave this
     process."""
 

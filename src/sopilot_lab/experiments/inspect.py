@@ -282,7 +282,7 @@ async def _watched(runner: TrialRunner, reference: Reference) -> Trial:
         for finding in trial.findings:
             transcript().info(dict[str, Any](finding.as_json()), source="finding")
         if not trial.findings:
-            transcript().info("The audit has nothing to say.", source="findings")
+            transcript().info("The audit has no findings.", source="findings")
     return trial
 
 

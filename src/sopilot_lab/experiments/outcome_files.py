@@ -1,4 +1,4 @@
-"""Where `sopilot lab stats` reads from: result files, Inspect's logs (extra ``bench``), folders.
+"""Read outcomes for `sopilot lab stats`: result files, Inspect's logs (extra ``bench``), folders.
 
 A log of `lab run` holds our record of every run. In another log a sample's id is the
 task, its epoch the run, its first score the outcome; ``goal``, ``kind``, ``domain``,
@@ -29,7 +29,7 @@ _CONFIGURED = frozenset(each.name for each in fields(RunConfiguration))
 
 
 def rows_of_inspect_log(path: Path) -> Iterator[tuple[Place, dict[str, Any]]]:
-    """Raises `UserMistake` for what is not a log, and where Inspect is not installed."""
+    """Raises `UserMistake` if the file isn't a log or Inspect isn't installed."""
     try:
         from inspect_ai.log import read_eval_log, read_eval_log_samples
     except ImportError:
@@ -117,7 +117,7 @@ def _folder(path: Path) -> list[Row]:
 def foreign_rows(
     archive: Path, fields: Mapping[str, str], constants: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Outcomes of another tool's ZIP, folder or file, in our names.
+    """Convert outcomes of another tool's ZIP, folder or file to our names.
 
     ``fields``: our name → theirs, with dots for objects within objects. ``constants``: our name →
     a value, in which `{file}` and `{folder}` stand for the place of a row. Files without rows

@@ -312,7 +312,7 @@ class RunFolder:
             if task not in judged:
                 runs = broken.get(task, [])
                 fault = runs[-1].fault or "provider" if runs else NOT_RUN
-                reason = runs[-1].reason if runs else "no run of it ended"
+                reason = runs[-1].reason if runs else "no run has ended"
                 results[task] = Missing(task, should, fault, reason, len(runs))
         return results
 

@@ -23,7 +23,7 @@ ASSUMPTION = (
 
 
 def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> dict[str, Any]:
-    """With what can be reached, where upstream is there; kept in the sweep's folder as well."""
+    """Summarise a sweep, with the reachable tasks if there is a checkout, and its folder."""
     reach: Mapping[str, Reach] = {}
     if upstream is not None:
         wanted = {str(each) for each in sweep.planned} | set(sweep.folder.planned())

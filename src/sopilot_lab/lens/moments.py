@@ -48,8 +48,8 @@ _NAMED = {
 def gold_move(
     machine: Machine, configuration: Configuration, did: Sequence[Event], goal: str | None
 ) -> str | None:
-    """``did`` is what came of the model's reply; ``goal`` what the user wants, for the move
-    that no cursor knows. ``None`` where only a judgement could tell."""
+    """The right move. ``did`` are the events that followed the model's reply; ``goal`` is what the
+    user wants, for a move that no cursor knows. ``None`` if only a judgement could tell."""
     shapes = fits(machine.programs, configuration)
     if configuration.active is None:
         shapes = [shape for shape in shapes if goal is None or shape["goal"] == goal]
@@ -69,7 +69,7 @@ def gold_move(
 
 
 def made_move(did: Sequence[Event]) -> str | None:
-    """For arms without a machine: the first call that the session made there."""
+    """The first call that the session made there: the move of arms without a machine."""
     for event in did:
         if event.kind == "domain_call":
             return spelled({"operation": "domain_call", "action": event.payload["action"]})
@@ -260,7 +260,7 @@ def moments_of(
 
 
 def spread(moments: Sequence[ReadMoment], count: int) -> list[ReadMoment]:
-    """At most ``count`` of those with a move, evenly over the session."""
+    """Choose at most ``count`` moments with a move, evenly over the session."""
     usable = [moment for moment in moments if moment.move is not None]
     if len(usable) <= count:
         return usable

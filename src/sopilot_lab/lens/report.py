@@ -214,7 +214,7 @@ def _furthest(parities: list[float]) -> float:
 
 
 def _colour(parity: float, furthest: float) -> str:
-    """By the logarithm, so that half and double are as far from white."""
+    """Colour by the logarithm: half and double are equally far from white."""
     far = max(-1.0, min(1.0, math.log(max(parity, 1e-3)) / math.log(furthest)))
     ends = (194, 87, 26) if far > 0 else (38, 96, 164)
     mixed = [round(255 + (end - 255) * abs(far)) for end in ends]

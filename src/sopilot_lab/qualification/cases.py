@@ -25,7 +25,7 @@ from sopilot.views.view import View
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 
 CASES = 100
-"""With so many, one lost case still lets a strong model be paged."""
+"""So many that a strong model may be paged although it lost one case."""
 _KINDS = {Ending.EXECUTED: TaskKind.EXECUTE, Ending.REFUSED: TaskKind.REFUSE}
 
 
@@ -181,7 +181,7 @@ StoreFor = Callable[[], Store]
 
 
 def run_budgets(reference_requests: int, timeout: float = TIMEOUT) -> Budgets:
-    """The same for every arm of a case, from what the reference executor needed."""
+    """Budgets for every arm of a case, from the requests that the reference executor needed."""
     return Budgets(
         request_seconds=timeout,
         agent_turns=TURNS_FACTOR * reference_requests + SPARE_TURNS,

@@ -208,7 +208,7 @@ class Qualification:
     # --- the probe --------------------------------------------------------------------
 
     async def _probe(self) -> None:
-        """At most a fifth of the time: on a slow machine the runs matter more."""
+        """Ask for at most a fifth of the time: on a slow machine the runs matter more."""
         share = PROBE_SHARE if self.cases else 1.0
         try:
             async with asyncio.timeout(self.spending.allowance.minutes * 60 * share):

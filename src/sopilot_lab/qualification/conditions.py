@@ -51,7 +51,7 @@ class Contrast:
 
     @property
     def clustered_p(self) -> float:
-        """The same with whole goals flipped."""
+        """One-sided p with whole goals flipped."""
         return one_sided(self.compared.clustered.p, self.compared.clustered.net)
 
     def harm(self, kind: TaskKind) -> float:

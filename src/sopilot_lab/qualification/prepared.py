@@ -133,7 +133,7 @@ class PreparedCheck:
 async def rehearsed_check(
     model: str, tasks: Sequence[Task], wanted: Sequence[str], cases: int, probe: int, scope: str
 ) -> PreparedCheck:
-    """As many of the given cases as are wanted, without those that the reference fails."""
+    """Plan a check of ``cases`` cases, without those that the reference executor fails."""
     arms = tuple(
         arm
         for arm in ARMS_CHECKED
@@ -242,8 +242,8 @@ def _questions(counted: Sequence[RecordedRun], count: int) -> tuple[Questions, i
     stored = [entry for entry in passed if entry.file is not None]
     if passed and not stored:
         raise UserMistake(
-            "no trace was kept of these runs, so nobody knows where they stood: run the sweep with "
-            "`--traces`, or ask nothing with `--probe 0`"
+            "these runs have no traces, so the probe can't ask about places in them: run the sweep "
+            "with `--traces`, or ask nothing with `--probe 0`"
         )
     share = max(1, -(-len(stored) // _MOST_RUNS))
     cursors: list[Cursor] = []

@@ -230,7 +230,7 @@ def answer_text(reply: ModelReply) -> str:
 
 
 def spread(cursors: Sequence[Cursor], count: int = QUESTIONS) -> list[Cursor]:
-    """As many of every depth as there are, places that differ, evenly over the sessions.
+    """Choose different places, as many of each depth, evenly over the sessions.
 
     Depths take turns, so that questions left unasked are missed at every depth alike.
     """

@@ -28,7 +28,6 @@ PAGED: Final = "pg"
 FUSED: Final = "fused"
 FULL_CURSOR: Final = "full-cursor"
 ARMS_CHECKED: Final = (FLAT, PAGED, PROSE, OFFICIAL, FUSED, FULL_CURSOR)
-"""In the order in which they are run, the paging contrast first; those that do not exist are
-left out."""
+"""In the order in which a check runs them, the paging contrast first."""
 REPRESENTATIONS: Final = (PROSE, OFFICIAL, FLAT)
-"""In the order in which the rule considers them."""
+"""In the order of the rule."""

@@ -1,4 +1,4 @@
-"""Where the SOPBench checkout is.
+"""Find the SOPBench checkout.
 
 SOPBench carries no licence, so it is read from a checkout and never shipped.
 """

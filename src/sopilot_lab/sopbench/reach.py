@@ -21,7 +21,7 @@ from sopilot_lab.sopbench.reference import TaskReference
 Way = tuple[int, ...]
 """Nodes of calls in the order in which they are made, the goal last."""
 MOST_CHOICES = 4096
-"""Combinations that are looked at for a node; many of them come to the same way."""
+"""Combinations to try per node; many of them lead to the same way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ActionGraph:
         return PlannedCall(action, arguments)
 
     def ways(self, limit: int) -> Ways:
-        """At most ``limit`` ways to the goal, one for every choice of alternatives."""
+        """Up to ``limit`` ways to the goal, one per choice of alternatives."""
         return self._ways(0, limit, {})
 
     def _ways(self, node: int, limit: int, known: dict[int, Ways]) -> Ways:
@@ -421,7 +421,7 @@ def _key(upstream: Upstream) -> str:
 
 
 def _content(home: Path) -> str:
-    """For a checkout without git's files."""
+    """A hash of the contents, for a checkout without a commit."""
     digest = hashlib.sha256()
     for path in sorted([*home.glob("env/**/*.py"), *home.glob("data/*.json")]):
         digest.update(path.read_bytes())

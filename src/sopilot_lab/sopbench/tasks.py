@@ -87,7 +87,7 @@ class SopbenchTools:
 
 
 def _object(written: str) -> dict[str, JSON]:
-    """Read the arguments; unreadable ones are none."""
+    """Read the arguments; empty if they are no JSON object."""
     try:
         arguments = json.loads(written)
     except (ValueError, RecursionError):
@@ -182,7 +182,7 @@ class OwnReference:
 
 
 def own_references(tasks: Sequence[Task]) -> dict[OwnReference, Task]:
-    """Those that end in an execution or a refusal; the others have nothing to be scored by."""
+    """The tasks that end in an execution or a refusal; only these can be scored."""
     results = {
         OwnReference(task.source, task.goal, task.name): task
         for task in tasks

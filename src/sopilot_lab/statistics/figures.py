@@ -203,7 +203,7 @@ def design(
 
 
 def not_inferior(wins: int, losses: int, pairs: int, margin: float) -> Figures:
-    """Also how many of so many pairs may be lost if none is won."""
+    """The test, and how many pairs may be lost if no pair is won."""
     figures: Figures = {"wins": wins, "losses": losses, "pairs": pairs, "margin": margin}
     figures["p"] = non_inferiority.non_inferiority(wins, losses, pairs, margin=margin)
     return figures | {"most_losses": non_inferiority.most_losses(pairs, margin=margin)}

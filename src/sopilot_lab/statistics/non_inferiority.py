@@ -96,8 +96,8 @@ def _p(wins: int, losses: int, pairs: int, margin: float) -> float:
 
 
 def _fewest_wins(pairs: int, good: Callable[[int, int], bool]) -> Iterator[int]:
-    """For every number of losses the fewest wins with which it is good. More wins are better and
-    more losses worse, so the outcomes above that line are all of them."""
+    """The fewest wins that are good, for each number of losses. More wins are better and more
+    losses worse, so all good outcomes lie above that line."""
     least = 0
     for losses in range(pairs + 1):
         while least + losses <= pairs and not good(least, losses):

@@ -179,7 +179,7 @@ def _repetitions(series: Series, keep: Keep) -> Iterator[Row]:
 
 
 def _languages(runs: RunSet, keep: Keep) -> Iterator[Row]:
-    """The same model and arm under both scaffold languages."""
+    """Each model and arm, compared between the two scaffold languages."""
     by_key = {(each.model, each.tools, each.varied, each.language): each for each in runs.series}
     for (model, tools, varied, language), english in by_key.items():
         chinese = by_key.get((model, tools, varied, "zh"))

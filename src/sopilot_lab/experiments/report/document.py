@@ -83,7 +83,7 @@ def build_document(
     mechanism: Mechanism | None = None,
     most_missing: float = MOST_MISSING,
 ) -> Document:
-    """Without a checkout the tables that need one say so. ``family`` are the contrasts that
+    """Tables that need a checkout say so without one. ``family`` are the contrasts that
     were fixed beforehand; ``screen`` names the tasks that are left out."""
     known, measured = reach or {}, mechanism or Mechanism()
     chosen, scope = SCREENS[screen], f"screen `{screen}`"

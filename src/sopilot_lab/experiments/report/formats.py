@@ -85,7 +85,7 @@ def points(share: float) -> str:
 
 
 def p_text(p: float) -> str:
-    """As the study prints it, small ones with their size."""
+    """A p-value as the study prints it; small values keep their exponent."""
     if p < 0.0001:
         return f"{p:.1e}"
     return f"{p:.4f}".lstrip("0") if p < 1 else "1.000"

@@ -165,7 +165,7 @@ class Series:
         return [as_outcome(each, arm, self.label) for each in self.judged(arm, keep, run)]
 
     def every_run(self, arm: str, keep: Keep) -> list[RunOutcome]:
-        """With the number of its run each."""
+        """The outcomes of all runs, each with its run's number."""
         return [
             as_outcome(each, arm, self.label, run)
             for run in sorted(self.arms[arm].runs if arm in self.arms else ())

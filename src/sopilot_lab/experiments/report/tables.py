@@ -39,7 +39,7 @@ def judged_arms(runs: RunSet, keep: Keep) -> Iterator[tuple[Series, str, list[Be
 def judged_domains(
     runs: RunSet, pools: Mapping[str, Keep]
 ) -> Iterator[tuple[Series, str, str, list[BenchRecord]]]:
-    """The same for each domain, and for all of them pooled."""
+    """Each arm of each series, per domain and pooled, with its judged runs."""
     for series in runs.series:
         for domain, keep in pools.items():
             for arm in series.arms:
@@ -246,7 +246,7 @@ def _counted(counts: Counter[str]) -> str:
 def official(
     baselines: Sequence[Baseline], published: Mapping[str, Mapping[str, float]], why_none: str
 ) -> Table:
-    """``published``: the leaderboard's scores, of which the study's table has one."""
+    """``published`` are the leaderboard's scores; the study's table has one of them."""
     table = Table(
         "official-configurations",
         "Official configurations, recomputed on the screened Bank subset",

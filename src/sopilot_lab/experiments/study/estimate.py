@@ -75,7 +75,7 @@ def text_tokens(text: str) -> float:
 
 
 def estimate(cells: Sequence[Cell], upstream: Upstream) -> list[Estimate]:
-    """From a rehearsal by the reference executor, whose runs have no detour: a model takes
+    """Estimate cells from a rehearsal by the reference executor. It takes no detours: a model takes
     more. Arms that it cannot read are like `flat` with their own text."""
     measured: dict[tuple[str, str, str], tuple[Spent, str]] = {}
     results = []
