@@ -8,14 +8,12 @@ each view. The store
 is PostgreSQL behind a proxy that delays every packet, with one pool of ten connections. Times are
 medians of three rounds, with the hook and without in turn: one alone is the machine's. The same
 graph is invoked without an event loop from twenty threads. The floor is a middleware that adds
-two messages and does nothing else. A second ratio is of a process that has frozen what it loaded
-(`gc.freeze()`), as services do; the bound is for the first.
+two messages and does nothing else.
 """
 
 from __future__ import annotations
 
 import asyncio
-import gc
 import multiprocessing
 import os
 import statistics
@@ -156,12 +154,12 @@ def behind_a_proxy(
         proxy.join()
 
 
-def in_rounds(agents: dict[str, Any], conversations: int, mark: str) -> dict[str, Any]:
+def in_rounds(agents: dict[str, Any], conversations: int) -> dict[str, Any]:
     """Medians of wall and processor seconds, the agents in turns."""
     rounds: dict[str, list[tuple[float, float]]] = {name: [] for name in agents}
     for number in range(ROUNDS):
         for name, agent in agents.items():
-            people = [person(name, mark, number, place) for place in range(conversations)]
+            people = [person(name, number, place) for place in range(conversations)]
             rounds[name].append(asyncio.run(together(agent, people)))
     return {
         name: tuple(map(statistics.median, zip(*taken, strict=True)))
@@ -169,8 +167,8 @@ def in_rounds(agents: dict[str, Any], conversations: int, mark: str) -> dict[str
     }
 
 
-def person(agent: str, mark: str, number: int, place: int) -> str:
-    return f"{agent} {mark} {number}.{place}"
+def person(agent: str, number: int, place: int) -> str:
+    return f"{agent} person {number}.{place}"
 
 
 def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
@@ -185,11 +183,7 @@ def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
         agents[view] = create_agent(SlowModel(), [look], middleware=[SopilotMiddleware(hooks)])
     for name, agent in agents.items():  # what is loaded and made once counts for nobody
         asyncio.run(together(agent, [f"{name} first"]))
-    taken = in_rounds(agents, conversations, "person")
-    gc.collect()
-    gc.freeze()
-    frozen = in_rounds(agents, conversations, "frozen")
-    gc.unfreeze()
+    taken = in_rounds(agents, conversations)
     rows = {}
     for view in views:
         threaded = [f"{view} thread {place}" for place in range(conversations)]
@@ -198,7 +192,7 @@ def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
             list(pool.map(lambda who, agent=agents[view]: agent.invoke(*invocation(who)), threaded))
         synchronous = time.perf_counter() - began
         people = [
-            person(view, "person", number, place)
+            person(view, number, place)
             for number in range(ROUNDS)
             for place in range(conversations)
         ]
@@ -210,7 +204,6 @@ def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
         rows[view] = {
             "seconds": round(taken[view][0], 2),
             "ratio": round(taken[view][0] / taken["bare"][0], 3),
-            "ratio_frozen": round(frozen[view][0] / frozen["bare"][0], 3),
             "cpu_milliseconds_each": round(taken[view][1] / conversations * 1000, 2),
             "whole": seconds[0] // ROUNDS,
             "synchronous_seconds": round(synchronous, 2),

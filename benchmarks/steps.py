@@ -11,11 +11,10 @@ goal: processor time of the best round, since a shared machine only ever adds.
 `langgraph` needs the extra `bench-peers`. A step here is one operation of a session: checked,
 sealed into the chain and, where durable, committed before it is acknowledged. A step there is one
 node of a graph with its checkpoint (`durability="sync"`); its state only counts, which is the
-least it can store, and walks whose state keeps a log as a trace does stand beside it. The durable
-session as it ships (FULL) and the session in memory are compared with the SQLite checkpointer as
-it ships, and like with like. Rounds alternate and a ratio is the median of the rounds' wall times;
-processor time leaves out waiting for the disk (`chrt -f 5` spares a busy machine that). The floor
-of a durable step is a bare commit of one row of an event's length.
+least it can store. The durable session as it ships (FULL) is compared with the SQLite checkpointer
+as it ships, and like with like. Rounds alternate, and a ratio is the median of the rounds' wall
+times; processor time leaves out waiting for the disk (`chrt -f 5` spares a busy machine that). The
+floor of a durable step is a bare commit of one row of an event's length.
 
 `concurrent` runs sessions at once in one process, each waiting for a slow model, and compares
 their time with the ideal of one session alone.
@@ -25,7 +24,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import operator
 import os
 import resource
 import sqlite3
@@ -34,7 +32,7 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from campaign import parts
 from sopilot.agent.approvers import ScriptedUser
@@ -201,11 +199,6 @@ class Counting(TypedDict):
     n: int
 
 
-class Logging(TypedDict):
-    n: int
-    log: Annotated[list[dict[str, Any]], operator.add]
-
-
 async def bare_commit(connection: sqlite3.Connection) -> Taken:
     async def run() -> None:
         for _ in range(STEPS):
@@ -222,54 +215,20 @@ def bare_store(path: Path) -> sqlite3.Connection:
     return connection
 
 
-async def stored_bytes(times: int, folder: Path) -> int:
-    """Bytes of the event lines that one session stores after so many walks."""
-    path = folder / f"bytes-{times}.db"
-    store = SQLiteStore(path, synchronous="NORMAL")
-    session = await open_session(store, ProgramSet.of({"main": program()}))
-    for _ in range(times):
-        for operation in operations():
-            assert (await session.operate(operation)).accepted
-    await session.release()
-    await store.close()
-    with sqlite3.connect(path) as db:
-        return int(db.execute("SELECT sum(length(line)) FROM events").fetchone()[0])
-
-
-def peer_graph(*, keeps_log: bool, steps: int = STEPS) -> Any:
+async def peer_walk(saver: Any, *, thread: str) -> Taken:
     from langgraph.graph import END, START, StateGraph
 
-    def count(state: Any) -> dict[str, Any]:
-        number = state["n"]
-        step: dict[str, Any] = {"n": number + 1}
-        if keeps_log:
-            # What an event of the walk here holds, without hashes.
-            payload = {"call_id": f"c{number}", "action": "read", "arguments": {"n": 5}}
-            step["log"] = [{"seq": number, "kind": "domain_call", "payload": payload}]
-        return step
-
-    graph = StateGraph(Logging if keeps_log else Counting)
-    graph.add_node("count", count)
+    graph = StateGraph(Counting)
+    graph.add_node("count", lambda state: {"n": state["n"] + 1})
     graph.add_edge(START, "count")
-    graph.add_conditional_edges("count", lambda state: "count" if state["n"] < steps else END)
-    return graph
-
-
-async def peer_walk(saver: Any, *, keeps_log: bool, thread: str, steps: int = STEPS) -> Taken:
-    app = peer_graph(keeps_log=keeps_log, steps=steps).compile(checkpointer=saver)
-    config = {"configurable": {"thread_id": thread}, "recursion_limit": steps + 10}
-    first: dict[str, Any] = {"n": 0, "log": []} if keeps_log else {"n": 0}
+    graph.add_conditional_edges("count", lambda state: "count" if state["n"] < STEPS else END)
+    app = graph.compile(checkpointer=saver)
+    config = {"configurable": {"thread_id": thread}, "recursion_limit": STEPS + 10}
 
     async def run() -> None:
-        assert app.invoke(first, config, durability="sync")["n"] == steps
+        assert app.invoke({"n": 0}, config, durability="sync")["n"] == STEPS
 
     return await timed(run)
-
-
-async def peer_in_memory(*, keeps_log: bool) -> Taken:
-    from langgraph.checkpoint.memory import InMemorySaver
-
-    return await peer_walk(InMemorySaver(), keeps_log=keeps_log, thread="walk")
 
 
 def peer_store(synchronous: Synchronous, path: Path) -> Any:
@@ -282,60 +241,35 @@ def peer_store(synchronous: Synchronous, path: Path) -> Any:
     return saver
 
 
-async def peer_bytes(steps: int, folder: Path) -> int:
-    from langgraph.checkpoint.sqlite import SqliteSaver
-
-    path = folder / f"peer-bytes-{steps}.db"
-    connection = sqlite3.connect(path, check_same_thread=False)
-    try:
-        await peer_walk(SqliteSaver(connection), keeps_log=True, thread="bytes", steps=steps)
-        stored = "SELECT (SELECT coalesce(sum(length(checkpoint) + length(metadata)), 0)"
-        stored += " FROM checkpoints) + (SELECT coalesce(sum(length(value)), 0) FROM writes)"
-        return int(connection.execute(stored).fetchone()[0])
-    finally:
-        connection.close()
-
-
 # Name, ours, the peer's, and how many times cheaper ours must be.
 PAIRS: tuple[tuple[str, str, str, float | None], ...] = (
-    ("in memory to its SQLite as shipped", "memory", "peer FULL", LEAST_IN_MEMORY),
     ("durable to its SQLite, both as shipped", "FULL", "peer FULL", LEAST_DURABLE),
     ("memory to memory", "memory", "peer memory", LEAST_IN_MEMORY),
     ("NORMAL to NORMAL", "NORMAL", "peer NORMAL", LEAST_DURABLE),
-    ("memory to memory, peer keeps its log", "memory", "peer memory, log", None),
-    ("NORMAL to NORMAL, peer keeps its log", "NORMAL", "peer NORMAL, log", None),
-    ("FULL to FULL, peer keeps its log", "FULL", "peer FULL, log", None),
-    ("machine alone to memory", "machine", "peer memory", None),
     ("floor: a bare FULL commit to FULL", "bare commit", "peer FULL", None),
 )
 
 
 async def peer_rounds(rounds: int, folder: Path) -> dict[str, list[Taken]]:
     """Stores stay open over all rounds, as they do in a service."""
+    from langgraph.checkpoint.memory import InMemorySaver
+
     taken: dict[str, list[Taken]] = {}
     stores = {mode: SQLiteStore(folder / f"{mode}.db", synchronous=mode) for mode in MODES}
-    peers = {
-        (mode, keeps_log): peer_store(mode, folder / f"peer-{mode}-{keeps_log}.db")
-        for mode in MODES
-        for keeps_log in (False, True)
-    }
+    peers = {mode: peer_store(mode, folder / f"peer-{mode}.db") for mode in MODES}
     bare = bare_store(folder / "bare.db")
     for number in range(-WARMING, rounds):
         os.sync()
         taken_now = {
             "bare commit": await bare_commit(bare),
-            "machine": (await machine_walk())[0],
             "memory": await session_walk(MemoryStore()),
-            "peer memory": await peer_in_memory(keeps_log=False),
-            "peer memory, log": await peer_in_memory(keeps_log=True),
+            "peer memory": await peer_walk(InMemorySaver(), thread="walk"),
         }
         for mode, store in stores.items():
             os.sync()
             taken_now[mode] = await session_walk(store)
-            for keeps_log, name in ((False, f"peer {mode}"), (True, f"peer {mode}, log")):
-                saver = peers[mode, keeps_log]
-                os.sync()
-                taken_now[name] = await peer_walk(saver, keeps_log=keeps_log, thread=str(number))
+            os.sync()
+            taken_now[f"peer {mode}"] = await peer_walk(peers[mode], thread=str(number))
         if number >= 0:
             for name, spent in taken_now.items():
                 taken.setdefault(name, []).append(spent)
@@ -350,10 +284,7 @@ async def peer_rounds(rounds: int, folder: Path) -> dict[str, list[Taken]]:
 def langgraph(rounds: int) -> dict[str, Any]:
     """Walk here and in LangGraph, in memory and durable, in alternating rounds."""
     with tempfile.TemporaryDirectory() as scratch:
-        folder = Path(scratch)
-        taken = asyncio.run(peer_rounds(rounds, folder))
-        here = [asyncio.run(stored_bytes(times, folder)) for times in (1, 2, 4)]
-        there = [asyncio.run(peer_bytes(STEPS * times, folder)) for times in (1, 2, 4)]
+        taken = asyncio.run(peer_rounds(rounds, Path(scratch)))
     microseconds = {
         name: {
             "wall": round(statistics.median(each[0] for each in spent), 1),
@@ -374,7 +305,6 @@ def langgraph(rounds: int) -> dict[str, Any]:
         for name, mine, peer, _ in PAIRS
     }
     met = {name: ratios[name]["wall"] >= least for name, _, _, least in PAIRS if least}
-    met["stored bytes linear"] = here[2] <= 4.1 * here[0]  # sequence numbers grow by a digit
     return {
         "passed": all(met.values()),
         "steps": STEPS,
@@ -384,7 +314,6 @@ def langgraph(rounds: int) -> dict[str, Any]:
         "microseconds": microseconds,
         "ratios": ratios,
         "wanted": {name: least for name, _, _, least in PAIRS if least},
-        "stored_bytes": {"steps": [STEPS, 2 * STEPS, 4 * STEPS], "here": here, "peer": there},
         "met": met,
     }
 

@@ -55,25 +55,17 @@ def report(
             mechanism=read_mechanism(mechanism),
             most_missing=most_missing,
         )
-    hand_over(document, output, as_json, filled=filled, names_files=True)
+    hand_over(document, output, as_json, filled=filled)
     for each in document.alarms:
         progress(f"missing: {each}")
     if document.alarms:
         raise SystemExit(1)
 
 
-def hand_over(
-    document: Document,
-    output: Path | None,
-    as_json: bool,
-    *,
-    filled: bool = False,
-    names_files: bool = False,
-) -> None:
+def hand_over(document: Document, output: Path | None, as_json: bool, *, filled: bool) -> None:
     """Write the report to ``output`` and print a summary, or print the report itself."""
     if filled:
         document.tables = filled_tables(document.tables)
     files = [] if output is None else write_report(output, document)
     message = to_markdown(document) if output is None else f"{len(files)} files in {output}"
-    written = {"written": files} if names_files else {}
-    give(as_json, document_data(document) | written, [Lines(message)])
+    give(as_json, document_data(document) | {"written": files}, [Lines(message)])

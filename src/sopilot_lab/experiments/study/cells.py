@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,14 @@ from typing import Any
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot_lab.experiments.entrants import Contestant, Party
-from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration, RunFolder
+from sopilot_lab.experiments.run_folder import RunConfiguration, RunFolder
 from sopilot_lab.experiments.selection import drawn, select_tasks, should_succeed, stratified
 from sopilot_lab.experiments.study.plan import Block, Entrant, Study
 from sopilot_lab.experiments.summary import summarise_folder
-from sopilot_lab.experiments.sweep import Sweep, make_configuration, run_sweep
+from sopilot_lab.experiments.sweep import Seen, Sweep, make_configuration, run_sweep
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import TaskReference
-
-Seen = Callable[[BenchRecord], None]
 
 
 @dataclass(frozen=True, slots=True)
