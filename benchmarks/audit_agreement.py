@@ -70,8 +70,6 @@ REASONS = {
     "answer-not-reproduced": "upstream's own simulator does not give the recorded answer on the "
     "task's initial database (the credit-card defect), so its comparison fails whatever was "
     "allowed",
-    "gate-on-attempt": "upstream opens a gate although the password was wrong",
-    "enforced-first": "upstream counts only the first verifier that a tool runs by itself",
     "name-coincidence": "a verifier's free argument has the name of a goal input; upstream takes "
     "the goal's value for it, the audit takes any value",
     "argument-names": "the call has arguments that the action does not take: the audit says no "

@@ -141,10 +141,6 @@ class Runner:
         # The tests' own bytecode, which pytest makes anew otherwise for every mutant.
         self._in_a_child(["--collect-only", "tests"], 600.0, keeps_bytecode=True)
 
-    def failing(self, tests: list[str]) -> str | None:
-        """One of these that fails as everything is: it would kill every mutant."""
-        return self._in_a_child(["-x", *tests], 600.0) if tests else None
-
     def killed(self, file: str, text: str, stages: list[list[str]]) -> str | None:
         """Return the test that failed, or ``None``."""
         target = self._tree / file

@@ -9,7 +9,7 @@ from typing import Protocol
 from adversary.errands import act_arguments, asked_about, computed_amount, errand
 from adversary.facts import truth_of
 from adversary.handbooks import Book
-from adversary.recipes import Recipe, in_some_order, next_call
+from adversary.recipes import Reading, Recipe, in_some_order, next_call
 from adversary.simulator import Simulator
 from adversary.tools import CONFIRM, PHONES
 from adversary.values import JSON
@@ -61,7 +61,7 @@ class Executor:
         """Process → what its user wants."""
         self.notes: dict[int, tuple[Recipe, dict[str, JSON]]] = {}
         """Frame → the recipe it follows, and the answers so far."""
-        self.awaited: tuple[int, str, bool] | None = None
+        self.awaited: tuple[int, Reading] | None = None
         self.given_up: set[int] = set()
         self.asks = any(fact.question for fact in scene.book.facts.values())
         self.latest: Start | None = None
@@ -173,7 +173,7 @@ class Executor:
             self.given_up.add(opened)
             return self.verdict(here)
         reading, given = found
-        self.awaited = (opened, reading.key, reading.each is not None)
+        self.awaited = (opened, reading)
         inputs = self.scene.book.inputs[reading.action]
         return reading.action, dict(zip(inputs, given, strict=False))
 
@@ -199,16 +199,12 @@ class Executor:
         """The answer to the last move, if that was a call of a recipe."""
         if self.awaited is None:
             return
-        opened, key, listed = self.awaited
+        opened, reading = self.awaited
         self.awaited = None
         if answer is None or not answer[0]:
             self.given_up.add(opened)
-            return
-        answers = self.notes[opened][1]
-        if listed:
-            answers.setdefault(key, []).append(answer[1])
         else:
-            answers[key] = answer[1]
+            reading.answered(self.notes[opened][1], answer[1])
 
     def verdict(self, here: Position) -> Return:
         frames = here.process.frames

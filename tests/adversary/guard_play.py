@@ -141,16 +141,20 @@ class GuardAttack:
         procedure = book.procedures[goal]
         self.act = procedure.action, act_arguments(book, procedure, wanted)
 
-    def attempt(self) -> None:
+    def wanted(self) -> Act:
         if self.act is None:
             self.new_errand()
         assert self.act is not None
+        return self.act
+
+    def attempt(self) -> None:
+        act = self.wanted()
         self.tries += 1
-        self.play.call(*self.act)
+        self.play.call(*act)
         answer = self.play.answer
         self.agenda = self.steps(answer) if answer is not None else []
         if answer is not None and answer.result is not None and answer.result.ok:
-            self.earlier.append(self.act)
+            self.earlier.append(act)
             self.act = None
 
     def steps(self, answer: CallAnswer) -> list[Callable[[], object]]:
@@ -226,10 +230,8 @@ def repeat(attack: GuardAttack) -> None:
 
 def forge(attack: GuardAttack) -> None:
     """The act with a value swapped, retyped, withheld, or one too many."""
-    if attack.act is None:
-        attack.new_errand()
-    assert attack.act is not None
-    action, given = attack.act[0], dict(attack.act[1])
+    action, given = attack.wanted()
+    given = dict(given)
     name = attack.rng.choice(list(given)) if given else "user"
     roll = attack.rng.random()
     if roll < 0.2:
@@ -292,11 +294,9 @@ def in_trouble(attack: GuardAttack) -> None:
 
 def act_breaks_off(attack: GuardAttack) -> None:
     """The act breaks off, and is tried again before anybody knows how it ended."""
-    if attack.act is None:
-        attack.new_errand()
-    assert attack.act is not None
-    attack.play.call_breaking(*attack.act)
-    attack.play.call(*attack.act)
+    act = attack.wanted()
+    attack.play.call_breaking(*act)
+    attack.play.call(*act)
 
 
 def overlap(attack: GuardAttack) -> None:
@@ -316,15 +316,12 @@ def overlap(attack: GuardAttack) -> None:
 
 def two_acts(attack: GuardAttack) -> None:
     """The same act twice at once."""
-    if attack.act is None:
-        attack.new_errand()
-    assert attack.act is not None
-    waiting = set(attack.play.in_flight)
-    attack.play.begin(*attack.act, at_once=True)
-    attack.play.call(*attack.act)
+    act, waiting = attack.wanted(), set(attack.play.in_flight)
+    attack.play.begin(*act, at_once=True)
+    attack.play.call(*act)
     for call_id in set(attack.play.in_flight) - waiting:
         attack.play.deliver(call_id)
-    attack.play.call(*attack.act)
+    attack.play.call(*act)
 
 
 def reconnect(attack: GuardAttack) -> None:

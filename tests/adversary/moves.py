@@ -375,10 +375,7 @@ def _prove(attack: Attack, leaf: Leaf, *, fails: bool = False) -> None:
         answer = play.call(reading.action, arguments)
         if answer is None or not answer[0]:
             return
-        if reading.each is not None:
-            answers.setdefault(reading.key, []).append(answer[1])
-        else:
-            answers[reading.key] = answer[1]
+        reading.answered(answers, answer[1])
 
 
 # --- the act --------------------------------------------------------------------------

@@ -41,6 +41,13 @@ class Reading:
     def key(self) -> str:
         return self.name or self.action
 
+    def answered(self, answers: dict[str, JSON], value: JSON) -> None:
+        """Add the answer to a call: one of several where it is made for each of a list."""
+        if self.each is None:
+            answers[self.key] = value
+        else:
+            answers.setdefault(self.key, []).append(value)
+
 
 Recipe = tuple[Reading, ...]
 _CALL = re.compile(r"(?:(\w+)=)?(\w+)\(([^)]*)\)(?: for (\w+) in (\S+))?")

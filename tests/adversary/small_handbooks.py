@@ -211,10 +211,7 @@ def _readings(book: Book, sim: Simulator, recipe: object, values: Values) -> lis
         arguments = dict(zip(book.inputs[reading.action], given, strict=False))
         made.append((reading.action, arguments))
         _, answer = TOOLS[reading.action].run(sim, arguments)
-        if reading.each is not None:
-            answers.setdefault(reading.key, []).append(answer)
-        else:
-            answers[reading.key] = answer
+        reading.answered(answers, answer)
     return made
 
 
