@@ -51,8 +51,8 @@ def test_a_finding_in_the_terminal() -> None:
 
 
 def test_json_survives_a_round_trip() -> None:
-    report = Desk().log_in().do(Fail("no")).report()
-    assert json.loads(json.dumps(report.as_json())) == report.as_json()
+    for report in (Desk().log_in().do(Fail("no")).report(), refused()):
+        assert json.loads(json.dumps(report.as_json())) == report.as_json()
 
 
 def test_required_and_actual_are_two_sentences() -> None:

@@ -38,7 +38,7 @@ class Finding:
             "process": self.process,
             "frame": self.frame,
             "predicate": self.predicate,
-            "sentence": self.sentence,
+            "sentence": str(self.sentence),
             "explanation": self.explanation,
             "details": dict(self.details),
         }

@@ -312,7 +312,11 @@ class CheckMade:
         return self.holds is self.wanted
 
     def as_json(self) -> dict[str, JSON]:
-        return asdict(self) | {"evidence": list(self.evidence), "met": self.met}
+        return asdict(self) | {
+            "sentence": str(self.sentence),
+            "evidence": list(self.evidence),
+            "met": self.met,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,7 +340,10 @@ class RefusedGoal:
             "process": self.process,
             "goal": self.goal,
             "reason": self.reason,
-            "causes": [dict(cause) for cause in self.causes],
+            "causes": [
+                {key: str(item) if isinstance(item, str) else item for key, item in cause.items()}
+                for cause in self.causes
+            ],
             "obstacle": self.obstacle,
             "follows": self.follows,
         }
