@@ -207,16 +207,12 @@ class Execution:
         subject = arguments.get("v")
         return {name: self.truth(name, subject) for name in self.world.handbook.predicates}
 
-    def goal_call(self, here: Position, arguments: dict[str, Any], *, approve: bool = True) -> str:
-        """Approves what must be approved, then makes the call; its id."""
-        goal = here.process.goal
+    def goal_call(self, here: Position, *, approve: bool = True) -> str:
+        """The id of a call of the goal, approved where it must be."""
         call_id = self.new_id()
-        if approve:
-            for guarded in here.source.guarded:
-                if guarded.action == goal and guarded.needed:
-                    for number in range(guarded.needed):
-                        role = guarded.roles[number % len(guarded.roles)]
-                        self.do(Decision("approve", call_id, f"person {number}", role))
+        for guarded in here.source.guarded if approve else ():
+            if guarded.action == here.process.goal and guarded.needed:
+                self.approve(guarded, call_id)
         return call_id
 
     def position(self) -> Position | None:
@@ -377,10 +373,10 @@ class Execution:
             self.be_held(here, arguments, licence.missing)
             return
         if self.rng.random() < 0.1:
-            call_id = self.goal_call(here, arguments)
+            call_id = self.goal_call(here)
             self.do(self.carry_out(call_id, here.process.goal, arguments))
             self.do(DomainResult(call_id, False, "try again"))
-        call_id = self.goal_call(here, arguments)
+        call_id = self.goal_call(here)
         self.do(self.carry_out(call_id, here.process.goal, arguments))
         self.do(DomainResult(call_id, True, {"done": True}))
 

@@ -208,7 +208,7 @@ def unlicensed(run: Execution, here: Position) -> bool:
             return True
     elif isinstance(here.step, Act) and here.step.goal and run.rng.random() < 0.5:
         arguments = {**run.goal_arguments(here), "x": "somebody else"}
-        call_id = run.goal_call(here, arguments)
+        call_id = run.goal_call(here)
         made = run.carry_out(call_id, here.step.action, arguments)
         run.inject("unlicensed-call", replace(made, licence=None), *GUARD, *PROOF)
         run.do(DomainResult(call_id, False, {}))
@@ -221,7 +221,7 @@ def premature(run: Execution, here: Position) -> bool:
     if isinstance(here.step, CompleteStep) or (isinstance(here.step, Act) and here.step.goal):
         return False
     arguments = run.goal_arguments(here)
-    call_id = run.goal_call(here, arguments)
+    call_id = run.goal_call(here)
     implied = ("skipped-check", "guard-violated", "goal-without-completion", "calls-after-goal")
     ok = run.rng.random() < 0.7
     run.inject("premature-goal", DomainCall(call_id, here.process.goal, arguments), *implied)
@@ -342,7 +342,7 @@ def approval(run: Execution, here: Position) -> bool:
     if guarded is None:
         return False
     roll = run.rng.random()
-    call_id = run.goal_call(here, arguments, approve=roll < 0.4)
+    call_id = run.goal_call(here, approve=roll < 0.4)
     if roll < 0.2:
         run.do(Decision("reject", call_id, "person 9", guarded.roles[0]))
     elif roll < 0.4:
@@ -369,7 +369,7 @@ def amended(run: Execution, here: Position) -> bool:
     guarded, arguments = _needs_approval(run, here), run.goal_arguments(here)
     if guarded is None:
         return False
-    call_id = run.goal_call(here, arguments)
+    call_id = run.goal_call(here)
     other = {**arguments, "note": "only half of it"}
     run.do(Decision("amend", call_id, "person 0", guarded.roles[0], other))
     run.inject(

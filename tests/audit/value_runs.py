@@ -142,7 +142,7 @@ class ValueRun(Execution):
         arguments = {"user": USER, "amount": AMOUNT}
         if tactic is not None and tactic.values is not None:
             arguments = tactic.values(self)
-        self.made(here, self.goal_call(here, arguments), arguments)
+        self.made(here, self.goal_call(here), arguments)
 
     def made(
         self, here: Position, call_id: str, arguments: dict[str, Any], *, decided: bool = False
@@ -376,7 +376,7 @@ def forge_licence(run: ValueRun, here: Position) -> None:
         licence: dict[str, Any] = {"grade": "proven", "leaves": []}
     else:
         licence = {"grade": run.rng.choice(("claimed", "perfect")), "leaves": []}
-    call_id = run.goal_call(here, arguments)
+    call_id = run.goal_call(here)
     run.carry_out(call_id, PAY, arguments)
     run.seq = run.configuration.next_seq
     run.implied = frozenset(("evidence-superseded", "goal-without-completion"))
