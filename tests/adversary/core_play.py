@@ -47,7 +47,7 @@ def licence_of(
         return None
     here = book.machine.position(configuration)
     assert here is not None
-    licence = license_call(book.machine.programs, here, arguments, judge)
+    licence = license_call(here, arguments, judge)
     return None if licence.missing else licence
 
 

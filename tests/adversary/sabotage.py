@@ -97,7 +97,7 @@ def _values_of_the_start(real: Any, here: Any, *act: Any) -> Any:
     return found if isinstance(found, str) else {**found, **known}
 
 
-@sabotage("P2 evidence about anybody", Prover, attribute="_newest")
+@sabotage("P2 evidence about anybody", Prover, attribute="newest")
 def _about_anybody(real: Any, self: Prover, call: WantedCall) -> Any:
     """The newest answer to the action counts, whoever it was asked about."""
     return real(self, _about_the_newest(self, call))
@@ -111,7 +111,7 @@ def _half(real: Any, self: Prover, layout: Any, recipe: Any, values: Mapping[str
     for act in recipe:
         wanted = wanted_calls(act, self.value_in(layout, values), answers)
         made = [] if isinstance(wanted, Absent) else wanted
-        found = [one for one in map(self._newest, made) if isinstance(one, CallRecord)]
+        found = [one for one in map(self.newest, made) if isinstance(one, CallRecord)]
         cited += [one.seq for one in found]
         listed = [one.value for one in found]
         if act.each is not None:
@@ -181,7 +181,7 @@ def _in_order_of_calls(real: Any, self: Prover, layout: Any, recipe: Any, values
     found = real(self, layout, recipe, values)
     if isinstance(found, Absent) or any(act.each is not None for act in recipe):
         return found
-    newest = [self._newest(call) for call in found.calls]
+    newest = [self.newest(call) for call in found.calls]
     called = sorted((one for one in newest if isinstance(one, CallRecord)), key=lambda o: o.seq)
     answers = {act.answer: one.value for act, one in zip(recipe, called, strict=True)}
     return found._replace(answers=answers, result=called[-1].value)
@@ -232,7 +232,7 @@ def _any_connection(real: Any, *given: Any) -> int:
 # --- P9 the user's word, P11 one customer ---------------------------------------------
 
 
-@sabotage("P9 a yes to another call", Prover, attribute="_newest", newer=True)
+@sabotage("P9 a yes to another call", Prover, attribute="newest", newer=True)
 def _yes_to_anything(real: Any, self: Prover, call: WantedCall) -> Any:
     return real(self, _about_the_newest(self, call) if call.act.action == CONFIRM else call)
 
@@ -243,7 +243,7 @@ def _yes_for_ever(real: Any, programs: Any, configuration: Any, verifier: str, n
     return "" if verifier == CONFIRM else str(real(programs, configuration, verifier, newest))
 
 
-@sabotage("P9 a no heard as a yes", Prover, attribute="_newest", newer=True)
+@sabotage("P9 a no heard as a yes", Prover, attribute="newest", newer=True)
 def _no_is_a_yes(real: Any, self: Prover, call: WantedCall) -> Any:
     found = real(self, call)
     if call.act.action in (ASK, CONFIRM) and isinstance(found, CallRecord):
@@ -295,12 +295,12 @@ def _computed_once(real: Any, self: Prover, function: str, values: Mapping[str, 
 
 @sabotage("a value taken for left out", Prover, attribute="_judged", newer=True)
 def _a_value_left_out(
-    real: Any, self: Prover, layout: Any, verdict: str, values: Mapping[str, JSON], whole: Any
+    real: Any, self: Prover, layout: Any, values: Mapping[str, JSON], whole: Any
 ) -> Any:
     """An input that may be left out is taken for left out."""
     open_names = layout.function.optional
     kept = {name: one for name, one in values.items() if name not in open_names}
-    return real(self, layout, verdict, kept, whole)
+    return real(self, layout, kept, whole)
 
 
 ALIKE = "P13 look-alikes differ"

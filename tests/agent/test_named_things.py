@@ -190,7 +190,7 @@ def test_a_frame_never_contradicts_the_guard(view: str) -> None:
             guarded = {one.action for one in here.source.guarded}
             arguments = completed(here, here.step.action, {})
             assert moment.judge is not None
-            missing = license_here(moment.machine, here, arguments, moment.judge).missing
+            missing = license_here(here, arguments, moment.judge).missing
             if here.step.action in guarded and missing:
                 assert "the decision allows it" not in text
                 assert f"`{here.step.action}` is blocked: " in text or "answered `failed`" in text

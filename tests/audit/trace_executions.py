@@ -131,8 +131,7 @@ class Execution:
         self.configuration = outcome.configuration
 
     def grade(self, here: Position, operation: Return, evidence: Sequence[int]) -> str | None:
-        programs = self.world.machine.programs
-        return grade_of_return(programs, here, operation, evidence, self.judge)
+        return grade_of_return(here, operation, evidence, self.judge)
 
     def guard(self, arguments: dict[str, Any]) -> Licence | None:
         """What the guard says of the goal's call here; ``None`` where it has no say."""
@@ -150,7 +149,7 @@ class Execution:
         )
         if held is not None:
             return Licence(held.why)
-        return license_call(self.world.machine.programs, here, arguments, self.judge)
+        return license_call(here, arguments, self.judge)
 
     def carry_out(
         self, call_id: str, action: str, arguments: dict[str, Any], *, decided: bool = False

@@ -92,12 +92,12 @@ def test_the_grade_of_a_verdict_that_a_machine_can_tell(
     here = run.machine.position(run.configuration)
     assert here is not None
     # A group is judged by nobody.
-    assert grade_of_return(run.machine.programs, here, Return(True), (), holds_it(True)) is None
+    assert grade_of_return(here, Return(True), (), holds_it(True)) is None
     run.ok(Call())
     seq = run.tool("read_balance", {"balance": 120}, username="bob")
     here = run.machine.position(run.configuration)
     assert here is not None
-    given = grade_of_return(run.machine.programs, here, operation, (seq,), holds_it(judged))
+    given = grade_of_return(here, operation, (seq,), holds_it(judged))
     assert given is grade
 
 
@@ -121,5 +121,5 @@ def test_the_grade_of_a_verdict_by_a_model(
     seqs = [run.tool(name, 10, username="bob") for name in calls]
     here = run.machine.position(run.configuration)
     assert here is not None
-    found = grade_of_return(run.machine.programs, here, Return(True), seqs[cited], holds_it(None))
+    found = grade_of_return(here, Return(True), seqs[cited], holds_it(None))
     assert found is grade

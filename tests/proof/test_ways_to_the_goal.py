@@ -56,7 +56,7 @@ def licensed(steps: tuple[Step, ...], **truths: bool | None) -> str:
     def judge(expression: str, variables: object) -> bool | None:
         return truths.get(expression)
 
-    return license_call(run.machine.programs, here, {}, judge).missing
+    return license_call(here, {}, judge).missing
 
 
 def check(name: str, met: str | None = None, unmet: str = "no", wanted: bool = True) -> Check:
@@ -156,9 +156,7 @@ def missing_for(root: Function, *others: Function, **truths: bool) -> str:
     here = run.machine.position(run.configuration)
     assert here is not None
     here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
-    return license_call(
-        run.machine.programs, here, {}, lambda expression, _: truths.get(expression)
-    ).missing
+    return license_call(here, {}, lambda expression, _: truths.get(expression)).missing
 
 
 @pytest.mark.parametrize("groups", [1, 2, 63, 64])
@@ -252,7 +250,7 @@ def test_what_was_done_counts_by_its_values() -> None:
     here = run.machine.position(run.configuration)
     assert here is not None
     assert here.frame.cursor == "act"
-    missing = license_call(run.machine.programs, here, {}, lambda *_: None).missing
+    missing = license_call(here, {}, lambda *_: None).missing
     assert missing == ""
     run.tool("pay")
     run.ok(Complete())
@@ -281,7 +279,7 @@ def test_what_a_model_has_judged(given: Return | None, missing: str) -> None:
     here = run.machine.position(run.configuration)
     assert here is not None
     here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
-    found = license_call(run.machine.programs, here, {}, lambda *_: None)
+    found = license_call(here, {}, lambda *_: None)
     assert found.missing == missing
     assert missing or found.grade is ProofLevel.ATTESTED
 

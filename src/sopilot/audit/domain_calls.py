@@ -215,7 +215,7 @@ def _disagreement(here: Position, act: Act, arguments: Mapping[str, JSON]) -> st
         if parameter not in arguments:
             if value is not None:
                 return parameter
-        elif not here.layout.agree(value, arguments[parameter]):
+        elif not here.program.agree(value, arguments[parameter]):
             return parameter
     return None
 

@@ -40,8 +40,8 @@ _BUILT_IN = {
 
 def secret_names(handbook: Handbook) -> tuple[str, ...]:
     """The secret inputs and fields of answers, every name whose value becomes one of them,
-    through however many predicates, and every name that such a value then goes by. In a trace a
-    secret is known by its name, whoever's it is, so names are all that is followed."""
+    through any number of predicates, and every name that such a value then has. A trace knows a
+    secret by its name, so only names are followed."""
     declared = [item for action in handbook.actions.values() for item in action.inputs]
     declared += [item for procedure in handbook.procedures.values() for item in procedure.inputs]
     hidden = {item.name for item in declared if item.secret}
@@ -187,7 +187,7 @@ def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
 
 
 def _read_only(handbook: Handbook) -> tuple[str, ...]:
-    """The actions that change nothing, whatever a program calls; openers of gates are none."""
+    """The actions that change nothing in any program. Openers of gates change something."""
     predicates, verifying = handbook.predicates.values(), _verifying(handbook)
     gates = [call for item in predicates for call in (item.established_by, item.closed_by)]
     opening = {call.action for call in gates if call is not None}

@@ -130,7 +130,6 @@ class Compiler:
             predicates, self._actions, self._offered, wide_first=wide_first
         )
         self._closure = GuardClosure(self._actions, predicates, self._recipes.verifying)
-        self._disturbing: dict[str, bool] = {}
         self._facts: dict[object, HandbookFacts] = {}
 
     def compile(
@@ -196,9 +195,7 @@ class Compiler:
         ordered = order_by_prerequisite(tree, guards, self._closure)
         if any(guard.hoisted for guard in guards):
             ordered = tree = simplify(hoist(ordered, guards))
-        settled = Settled(
-            self._actions, self._predicates, self._disturbing, postpones=not self._evidence_complete
-        )
+        settled = Settled(self._actions, self._predicates, postpones=not self._evidence_complete)
         left = settled.tree(ordered)
         return left if left is tree else simplify(left), guards, settled
 

@@ -81,10 +81,8 @@ class GuardClosure:
         self._actions = actions
         self._predicates = predicates
         self._chosen = chosen
-        self._by_action: dict[str, tuple[Leaf, ...]] = {}
         self._of_leaf: dict[str, tuple[tuple[Leaf, str], ...]] = {}
         self._needed: dict[str, frozenset[Leaf]] = {}
-        self._left_out: dict[str, tuple[tuple[str, Leaf], ...]] = {}
 
     def direct(self, leaf: Leaf) -> tuple[tuple[Leaf, str], ...]:
         """The gates that verifying (or opening) this leaf needs, each with the action."""
@@ -111,7 +109,7 @@ class GuardClosure:
         arguments = dict(leaf.arguments)
         texts: dict[Leaf, str] = {}
         for call in self._calls(leaf.predicate):
-            gates = self._gates_of(call.action)
+            gates = required_gates(self._actions[call.action].requires, self._predicates)
             if not gates:
                 continue
             terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
@@ -120,13 +118,6 @@ class GuardClosure:
                 assert isinstance(bound, Leaf)
                 texts.setdefault(self.same.setdefault(bound.key, bound), call.action)
         return texts.items()
-
-    def _gates_of(self, action: str) -> tuple[Leaf, ...]:
-        gates = self._by_action.get(action)
-        if gates is None:
-            requires = self._actions[action].requires
-            gates = self._by_action[action] = required_gates(requires, self._predicates)
-        return gates
 
     def close(self, tree: Tree) -> tuple[Guard, ...]:
         """``H_T`` in prerequisite order; ``hoisted`` tells the gates that ``L(T)`` lacks."""
@@ -156,14 +147,8 @@ class GuardClosure:
         option of several, and its requirement must not become everybody's. The author
         is told instead.
         """
-        result: dict[tuple[str, Leaf], None] = {}
-        for leaf in in_tree:
-            left_out = self._left_out.get(leaf.key)
-            if left_out is None:
-                left_out = self._left_out[leaf.key] = tuple(self._not_hoisted(leaf))
-            if left_out:
-                result.update(dict.fromkeys([item for item in left_out if item[1] not in in_tree]))
-        return result
+        left_out = (item for leaf in in_tree for item in self._not_hoisted(leaf))
+        return dict.fromkeys(item for item in left_out if item[1] not in in_tree)
 
     def _not_hoisted(self, leaf: Leaf) -> Iterable[tuple[str, Leaf]]:
         arguments = dict(leaf.arguments)
@@ -241,7 +226,7 @@ def _sorted(
 
 
 def _place(position: int, before: list[set[int]], seen: set[int], order: dict[int, None]) -> None:
-    # A cycle between children keeps the source order: there is no right one.
+    # A cycle between children keeps the source order.
     if position in seen:
         return
     seen.add(position)

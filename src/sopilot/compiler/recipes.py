@@ -39,24 +39,14 @@ class Callees:
         self._names = names
         self._scope = scope
         self._optional = optional
-        self._resolved: dict[str, tuple[str, Arguments]] = {}
         self.predicates: dict[str, None] = {}
         """Of all leaves that were asked about."""
 
     def of(self, leaf: Leaf | Group) -> tuple[str, Arguments]:
         if isinstance(leaf, Group):
-            return self._group(leaf)
-        rule = self._resolved.get(leaf.question)
-        if rule is None:
-            rule = self._resolved[leaf.question] = self._rule(leaf)
-            self.predicates[leaf.predicate] = None
-        return rule
-
-    def _group(self, group: Group) -> tuple[str, Arguments]:
-        passed = (name for name in group.parameters if name in self._scope)
-        return group.name, tuple((name, Local(name)) for name in passed)
-
-    def _rule(self, leaf: Leaf) -> tuple[str, Arguments]:
+            passed = (name for name in leaf.parameters if name in self._scope)
+            return leaf.name, tuple((name, Local(name)) for name in passed)
+        self.predicates[leaf.predicate] = None
         optional = self._optional.get(leaf.predicate, ())
         arguments = tuple(
             [

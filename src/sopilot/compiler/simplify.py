@@ -54,22 +54,19 @@ class Dropped:
 
 
 class Settled:
-    """``disturbing`` is kept from tree to tree: whether looking at a predicate may change what
-    was seen before. ``postpones``: options that no tool verifies wait for the others; else
-    every option of an ``any`` is checked, as the paper's evidence-complete schedule does."""
+    """``postpones``: options that no tool verifies wait for the others; else every option of an
+    ``any`` is checked, as the paper's evidence-complete schedule does."""
 
     def __init__(
         self,
         actions: Mapping[str, Action],
         predicates: Mapping[str, Predicate],
-        disturbing: dict[str, bool],
         *,
         postpones: bool = True,
     ) -> None:
         self._postpones = postpones
         self._actions = actions
         self._predicates = predicates
-        self._disturbing = disturbing
         self.dropped: list[Dropped] = []
         self.postponed: list[Tree] = []
         """Options that are tried only while nothing else holds."""
@@ -208,16 +205,14 @@ class Settled:
                 self._add(child, facts)
 
     def _disturbs(self, name: str) -> bool:
-        known = self._disturbing.get(name)
-        if known is not None:
-            return known
+        """Whether looking at a predicate may change what was seen before."""
         predicate = self._predicates[name]
-        called = {call.action for recipe in predicate.recipes for call in recipe}
-        called |= {item.action for item in (predicate.established_by,) if item is not None}
-        actions = [self._actions[item] for item in called]
-        known = any(bool(action.changes) or action.is_guarded for action in actions)
-        self._disturbing[name] = known
-        return known
+        called = [call.action for recipe in predicate.recipes for call in recipe]
+        if predicate.established_by is not None:
+            called.append(predicate.established_by.action)
+        return any(
+            bool(self._actions[item].changes) or self._actions[item].is_guarded for item in called
+        )
 
 
 def simplify(tree: Tree, same: dict[str, Leaf] | None = None) -> Tree:

@@ -30,9 +30,9 @@ from sopilot.values.json import JSON, Fields, canonical, plain, same
 def completed(
     here: Position, action: str, arguments: dict[str, JSON], *, enters: bool = False
 ) -> dict[str, JSON]:
-    """The arguments with the ones that were left out, if the program asks for such a call here
-    and has them. What was written stands, whatever the program has. A program that ``enters``
-    functions by itself and waits for a value has the others that it would pass on."""
+    """Add the arguments that were left out, if the program asks for such a call here and knows
+    them. Arguments that were written stay. With ``enters`` the machine enters functions by itself,
+    and the values that the check at the cursor would pass on count as known."""
     for act in _asked_for(here, action):
         known = _known(here, act)
         if all(name not in known or same(known[name], arguments[name]) for name in arguments):

@@ -135,7 +135,7 @@ def rule(held: HeldCall, ruling: Ruling, *, at: float, arguments: Mapping[str, J
     """The held call after a decision; unchanged by one that does not count.
 
     A decision counts from a named person in one of the roles, while the call is
-    open. ``expire`` needs nobody.
+    open. ``expire`` needs no person.
     """
     if held.state not in (HeldState.WAITING, HeldState.APPROVED):
         return held

@@ -17,10 +17,10 @@ from sopilot.machine.evidence import (
     borrowable,
     frame_answers,
     is_current,
-    was_done,
 )
 from sopilot.machine.layout import Position
-from sopilot.machine.moves import rule_key
+from sopilot.machine.moves import parameter_values, rule_key
+from sopilot.machine.proof.leaves import prover_at
 from sopilot.machine.state import Bound, CallRecord, Frame
 from sopilot.machine.terms import known_arguments
 from sopilot.messages.catalogue import sentence
@@ -101,18 +101,23 @@ def _determined_return(
     cited = _cited(here)
     evidence = tuple(f"#{result.seq}" for result in cited)
     if function.verdict is not None and judge is not None:
-        if function.value is not None and function.computes not in here.frame.locals:
-            value = _computed(here, function.value)
-            if value is None:
+        variables = _variables(here)
+        try:
+            if variables is None:
                 return None
-            learned = {function.computes: value}
-            return Return(True, evidence, arguments=learned), f"computed: {function.value}"
-        holds = _judged(here, function.verdict, judge)
-        if holds is not None:
-            return Return(holds, evidence), f"verdict: {function.verdict}"
-        return None
+            if function.value is not None and function.computes not in here.frame.locals:
+                value = compute(function.value, variables)
+                if value is None:
+                    return None
+                learned = {function.computes: value}
+                return Return(True, evidence, arguments=learned), f"computed: {function.value}"
+            holds = judge(function.verdict, variables)
+        except SopilotError:
+            return None
+        return None if holds is None else (Return(holds, evidence), f"verdict: {function.verdict}")
     if function.is_fact:
-        done = was_done(here)
+        prover = prover_at(here, here.process.known, lambda *_: None)
+        done = prover.leaf(function.name, parameter_values(here, here.frame)).holds
         return None if done is None else (Return(done), "what was done in this session")
     if function.kind is Kind.GATE and function.verdict is None:
         for result in reversed(cited):
@@ -124,28 +129,6 @@ def _determined_return(
 def _cited(here: Position) -> list[CallRecord]:
     seqs = set(bind_evidence(here, ()).evidence)
     return [result for result in here.process.results if result.seq in seqs]
-
-
-def _computed(here: Position, expression: str) -> JSON:
-    """The computed value of an argument, ``None`` if it is undecided."""
-    variables = _variables(here)
-    if variables is None:
-        return None
-    try:
-        value: JSON = compute(expression, variables)
-    except SopilotError:
-        return None
-    return value
-
-
-def _judged(here: Position, expression: str, judge: Judge) -> bool | None:
-    variables = _variables(here)
-    if variables is None:
-        return None
-    try:
-        return judge(expression, variables)
-    except SopilotError:
-        return None
 
 
 def _variables(here: Position) -> dict[str, JSON] | None:

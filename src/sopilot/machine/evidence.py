@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from sopilot.handbook.requirements import Path
@@ -15,7 +15,7 @@ from sopilot.program.model import Act, ActionFacts, Kind, Local
 from sopilot.values.json import JSON, MISSING, key_of, same
 
 _UNKNOWN = ActionFacts({})
-"""Of an action that nobody described: it changes everything, and reads everything."""
+"""An undescribed action may change and read everything."""
 
 
 def changes(programs: Programs, action: str) -> tuple[str, ...] | None:
@@ -30,16 +30,7 @@ def changes(programs: Programs, action: str) -> tuple[str, ...] | None:
 
 
 def may_disturb(programs: Programs, action: str, verifier: str) -> bool:
-    known = programs.disturbs.get((action, verifier))
-    if known is None:
-        known = _may_disturb(programs, action, verifier)
-        # Only what the programs name: whoever calls may think of names without end.
-        if action in programs.actions and verifier in programs.actions:
-            programs.disturbs[action, verifier] = known
-    return known
-
-
-def _may_disturb(programs: Programs, action: str, verifier: str) -> bool:
+    """Whether a success of ``action`` may change what ``verifier`` reads."""
     touched = changes(programs, action)
     if touched == ():
         return False
@@ -78,7 +69,7 @@ def renewed(programs: Programs, configuration: Configuration, action: str) -> in
 def stale_since(
     programs: Programs, configuration: Configuration, verifier: str, newest: CallRecord
 ) -> str:
-    """The reason why ``newest`` may be out of date; empty if there is none."""
+    """Why ``newest`` may be out of date; empty if it isn't."""
     since = renewed(programs, configuration, verifier)
     if newest.call_seq < since:
         return sentence("connection-changed", seq=since)
@@ -206,7 +197,7 @@ def fits_result(here: Position, act: Act, result: CallRecord) -> bool:
 
 
 def _is_answer(here: Position, wanted: WantedCall, result: CallRecord) -> bool:
-    agree, argument = here.layout.agree, result.arguments
+    agree, argument = here.program.agree, result.arguments
     return result.action == wanted.act.action and all(
         agree(value, argument[name]) if name in argument else value is None
         for name, value in wanted.arguments.items()
@@ -303,18 +294,6 @@ def next_wanted(here: Position, act: Act) -> WantedCall | None:
     return wanted[-1]
 
 
-def available(here: Position) -> tuple[CallRecord, ...]:
-    """Earlier results of the process that the active rule could stand on."""
-    if not here.layout.soft:
-        return ()
-    opened, fresh = here.frame.opened, here.configuration.goal_seq
-    return tuple(
-        result
-        for result in here.process.results
-        if result.opened != opened and result.seq > fresh and admissible(here, result)
-    )
-
-
 def borrowable(here: Position, act: Act) -> CallRecord | None:
     """The latest earlier success that makes a repeated call of ``act`` needless: nothing newer
     was answered, and nothing may have changed it since.
@@ -332,8 +311,10 @@ def borrowable(here: Position, act: Act) -> CallRecord | None:
         isinstance(term, Path) or value_at(here, term) is MISSING for _, term in act.arguments
     ):
         return None
-    for result in reversed(available(here)):
-        if result.ok and fits_result(here, act, result):
+    for result in reversed(here.process.results):
+        if result.seq <= here.configuration.goal_seq:
+            return None
+        if result.opened != here.frame.opened and result.ok and fits_result(here, act, result):
             return result if is_current(here.programs, here.configuration, result) else None
     return None
 
@@ -367,34 +348,3 @@ def _find(here: Position, cited: str) -> list[int]:
         if result.action == cited:
             return [result.seq]
     return []
-
-
-def was_done(here: Position) -> bool | None:
-    """Whether the call of a fact has succeeded in this session, in whatever process; ``None``
-    where that cannot be told."""
-    act = here.layout.recipe_acts[0]
-    wanted = wanted_calls(act, _values(here), {}, open_values=True)
-    if isinstance(wanted, Absent):
-        return None
-    (call,) = wanted
-    inputs = call.arguments.keys() | set(call.open)
-    touched = False
-    for item in here.configuration.answers.get(act.action, {}).values():
-        values = {name: item.arguments.get(name) for name in call.arguments}
-        if item.touched == NEVER or not same(values, dict(call.arguments)):
-            continue
-        if item.succeeded != NEVER and done_with(here.programs, act.action, inputs, item.arguments):
-            return True
-        touched = True
-    pending = any(entry.action == act.action for entry in here.configuration.pending.values())
-    return None if touched or pending else False
-
-
-def done_with(
-    programs: Programs, action: str, inputs: Set[str], arguments: Mapping[str, JSON]
-) -> bool:
-    """Whether a call had these inputs, and no other than declared ones: what was done was done,
-    whatever its caller chose beside what is asked about. Nobody makes it for the check."""
-    facts = programs.actions.get(action)
-    declared = facts.inputs.keys() if facts is not None else frozenset[str]()
-    return inputs <= arguments.keys() <= inputs | declared

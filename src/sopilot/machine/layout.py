@@ -61,7 +61,6 @@ class FunctionLayout:
     recipe_acts: tuple[Act, ...]
     learnable: frozenset[str]
     soft: bool
-    agree: Agreement
     linked: bool
 
     @property
@@ -141,10 +140,7 @@ def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
 
 
 def _laid_out(program: Program, redacted: bool) -> ProgramLayout:
-    agreement = _may_agree if redacted else same
-    functions = {
-        name: _lay_out_function(function, agreement) for name, function in program.functions.items()
-    }
+    functions = {name: _lay_out_function(function) for name, function in program.functions.items()}
     goals = frozenset(
         step.action
         for function in program.functions.values()
@@ -152,8 +148,8 @@ def _laid_out(program: Program, redacted: bool) -> ProgramLayout:
         if isinstance(step, Act) and step.goal
     )
     guarded = {item.action: item for item in program.guarded}
-    entry = functions[program.entry]
-    return ProgramLayout(program, functions, entry, goals, agreement, guarded, redacted)
+    entry, agree = functions[program.entry], _may_agree if redacted else same
+    return ProgramLayout(program, functions, entry, goals, agree, guarded, redacted)
 
 
 def _may_agree(left: JSON, right: JSON) -> bool:
@@ -161,7 +157,7 @@ def _may_agree(left: JSON, right: JSON) -> bool:
     return is_reference(left) != is_reference(right) or same(left, right)
 
 
-def _lay_out_function(function: Function, agreement: Agreement) -> FunctionLayout:
+def _lay_out_function(function: Function) -> FunctionLayout:
     after: dict[str, str] = {}
     unmet: dict[str, str] = {}
     following = [*(step.label for step in function.steps[1:]), ""]
@@ -184,7 +180,6 @@ def _lay_out_function(function: Function, agreement: Agreement) -> FunctionLayou
         recipe_acts,
         frozenset(_learnable(function, recipe_acts)),
         function.kind in (Kind.RULE, Kind.GATE),
-        agreement,
         linked(recipes),
     )
 
@@ -208,8 +203,6 @@ class Programs:
     limits: Limits
     goal_actions: frozenset[str]
     actions: Mapping[str, ActionFacts] = field(default_factory=dict)
-    disturbs: dict[tuple[str, str], bool] = field(default_factory=dict, compare=False)
-    """Action, verifier → whether one may change what the other reads, as far as was asked."""
 
 
 @dataclass(slots=True)

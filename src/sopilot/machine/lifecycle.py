@@ -24,20 +24,9 @@ def start(
     layout = programs.layouts.get(goal)
     if layout is None:
         return refused("unknown-goal", goal=shown(goal), hint=did_you_mean(goal, programs.layouts))
-    values = {name: value for name, value in fields["arguments"].items() if value is not None}
-    unknown = sorted(values.keys() - layout.entry.parameters)
-    if unknown:
-        return refused(
-            "unknown-argument",
-            "unknown-parameter",
-            goal=goal,
-            name=shown(unknown[0]),
-            hint=did_you_mean(unknown[0], layout.entry.parameters),
-        )
-    for name, value in values.items():
-        problem = layout.type_problem(name, value) if typed else None
-        if problem is not None:
-            return Refused("wrong-type", problem)
+    values = _values(layout, goal, fields["arguments"], layout.entry.parameters, typed=typed)
+    if isinstance(values, Refused):
+        return values
     cursor = layout.entry.first
     if operation.act:
         step = layout.entry.steps.get(operation.act)
@@ -49,7 +38,8 @@ def start(
         return refused("already-active", goal=goal)
     for id_ in reversed(configuration.suspended):
         if _same(layout, configuration.processes[id_], goal, values):
-            return _reactivate(configuration, configuration.processes[id_])
+            process = configuration.processes[id_].with_status(Status.RUNNING)
+            return _activate(configuration, process, reactivated=True)
     if len(configuration.processes) >= programs.limits.processes:
         return refused("processes-exceeded", limit=programs.limits.processes)
     if len(configuration.suspended) >= programs.limits.depth:
@@ -65,31 +55,39 @@ def start(
         known=values,
         steps=1,
     )
-    return _activate(
-        configuration,
-        process,
-        {"program": process.program, "opened": seq, "reactivated": False},
-    )
+    return _activate(configuration, process, reactivated=False)
+
+
+def _values(
+    layout: ProgramLayout,
+    goal: str,
+    arguments: Mapping[str, JSON],
+    names: frozenset[str],
+    *,
+    typed: bool = True,
+) -> dict[str, JSON] | Refused:
+    """The arguments that have a value, if all are among ``names`` and have their types."""
+    values = {name: arguments[name] for name in arguments if arguments[name] is not None}
+    for name, value in values.items():
+        if name not in names:
+            hint = did_you_mean(name, names)
+            return refused(
+                "unknown-argument", "unknown-parameter", goal=goal, name=shown(name), hint=hint
+            )
+        if typed and name in layout.entry.parameters:
+            problem = layout.type_problem(name, value)
+            if problem is not None:
+                return Refused("wrong-type", problem)
+    return values
 
 
 def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
     """Other values for the running process. It begins again where it stands open: results that
     none of the changed names can touch stay bound, and everything else is unproven."""
     process, root, entry = here.process, here.process.frames[0], here.program.entry
-    values = {name: value for name, value in fields["arguments"].items() if value is not None}
-    names = here.program.names
-    for name, value in values.items():
-        if name not in names:
-            return refused(
-                "unknown-argument",
-                "unknown-parameter",
-                goal=process.goal,
-                name=shown(name),
-                hint=did_you_mean(name, names),
-            )
-        problem = here.program.type_problem(name, value) if name in entry.parameters else None
-        if problem is not None:
-            return Refused("wrong-type", problem)
+    values = _values(here.program, process.goal, fields["arguments"], here.program.names)
+    if isinstance(values, Refused):
+        return values
     have = {**process.known, **root.locals}
     changed = frozenset(
         name
@@ -132,15 +130,7 @@ def _same(layout: ProgramLayout, process: Process, goal: str, values: Mapping[st
     )
 
 
-def _reactivate(configuration: Configuration, process: Process) -> Moved:
-    return _activate(
-        configuration,
-        process.with_status(Status.RUNNING),
-        {"program": process.program, "opened": process.frames[0].opened, "reactivated": True},
-    )
-
-
-def _activate(configuration: Configuration, process: Process, added: dict[str, JSON]) -> Moved:
+def _activate(configuration: Configuration, process: Process, *, reactivated: bool) -> Moved:
     processes = {**configuration.processes, process.id: process}
     suspended = tuple(id_ for id_ in configuration.suspended if id_ != process.id)
     if configuration.active is not None:
@@ -150,7 +140,12 @@ def _activate(configuration: Configuration, process: Process, added: dict[str, J
     after = configuration.updated(process)._replace(
         processes=processes, active=process.id, suspended=suspended
     )
-    added = {**added, "suspended": configuration.active}
+    added = {
+        "program": process.program,
+        "opened": process.frames[0].opened,
+        "reactivated": reactivated,
+        "suspended": configuration.active,
+    }
     return Moved(after, added, process.id, process.frames[-1].place)
 
 

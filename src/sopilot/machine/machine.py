@@ -89,7 +89,9 @@ class Machine:
         layouts = {goal: lay_out(program, redacted=redacted) for goal, program in programs.items()}
         self.programs = Programs(
             layouts,
-            dict(hashes) if hashes is not None else _hashes(programs),
+            dict(hashes)
+            if hashes is not None
+            else {goal: program_hash(program) for goal, program in programs.items()},
             limits or Limits(),
             frozenset().union(*(layout.goal_actions for layout in layouts.values())),
             known_facts(programs.values()),
@@ -117,13 +119,11 @@ class Machine:
         after, event = self.apply(
             configuration, operation, at=at, actor=actor, ground=ground, grade=grade
         )
-        if event.kind == REJECTED:
-            return Outcome(after, (event,), False, self._answer)
-        if self.due(after, at) is None:
-            return Outcome(after, (event,), True, self._answer)
         events = [event]
-        after = self.follow(after, at, events)
-        return Outcome(after, tuple(events), True, self._answer)
+        accepted = event.kind != REJECTED
+        if accepted:
+            after = self.follow(after, at, events)
+        return Outcome(after, tuple(events), accepted, self._answer)
 
     def apply(
         self,
@@ -151,9 +151,15 @@ class Machine:
             if outside is not None:
                 moved = outside(self.programs, configuration, operation, fields)
             else:
-                here = locate(self.programs, configuration)
-                moved = self._inside(here, operation, fields) if here is not None else NO_PROCESS
-        process, place = configuration.active, None
+                here, limit = locate(self.programs, configuration), self.programs.limits.steps
+                if here is None:
+                    moved = NO_PROCESS
+                elif here.process.steps >= limit and kind is not Fail:
+                    moved = refused("steps-exceeded", limit=limit)
+                else:
+                    moved = _INSIDE[kind](here, operation, fields)
+        frame = configuration.frame
+        process, place = configuration.active, frame.place if frame is not None else ""
         if isinstance(moved, Moved):
             fields.update(moved.added)
             name = operation.kind if kind is not BindEvidence else REUSE
@@ -178,17 +184,8 @@ class Machine:
             result = grade(here, operation, fields["bound"]["evidence"])
             if result is not None:
                 fields["grade"] = result
-        if place is None:
-            frame = configuration.frame
-            place = f"{frame.path}@{frame.cursor}" if frame is not None else ""
         who = actor or _ACTORS.get(kind, Actor.MODEL)
         return after, made(Event, (seq, at, who, name, process, place, fields))
-
-    def _inside(self, here: Position, operation: Operation, fields: Fields) -> Moved | Refused:
-        kind = type(operation)
-        if here.process.steps >= self.programs.limits.steps and kind is not Fail:
-            return refused("steps-exceeded", limit=self.programs.limits.steps)
-        return _INSIDE[kind](here, operation, fields)
 
     # --- what the machine does by itself ------------------------------------------
 
@@ -309,7 +306,7 @@ class Machine:
     def suppose(
         self, configuration: Configuration, start: Start, *, at: float
     ) -> Configuration | None:
-        """Where a start would lead with values that nobody has yet; nothing is recorded."""
+        """Where a start with untyped placeholder values would lead; nothing is recorded."""
         fields = operation_fields(start)
         moved = lifecycle.start(self.programs, configuration, start, fields, typed=False)
         if isinstance(moved, Refused):
@@ -367,10 +364,6 @@ class Machine:
         return answer
 
 
-def _hashes(programs: Mapping[str, Program]) -> dict[str, str]:
-    return {goal: program_hash(program) for goal, program in programs.items()}
-
-
 _OUTSIDE: dict[type, Callable[..., Moved | Refused]] = {
     Start: lifecycle.start,
     DomainCall: observing.domain_call,
@@ -384,7 +377,7 @@ _OUTSIDE: dict[type, Callable[..., Moved | Refused]] = {
 _INSIDE: dict[type, Callable[..., Moved | Refused]] = {
     Amend: lifecycle.amend,
     Call: moves.call,
-    Return: moves.give_back,
+    Return: moves.do_return,
     SelectBranch: moves.select_branch,
     EmitArtifact: moves.emit,
     Complete: lifecycle.complete,

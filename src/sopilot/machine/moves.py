@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Protocol
 
 from sopilot.machine.evidence import bind_evidence
 from sopilot.machine.layout import Moved, Position, Refused, refused
@@ -34,12 +33,7 @@ _YES = frozenset({"then", "true", "yes", "met", "真", "是"})
 _NO = frozenset({"otherwise", "else", "false", "no", "unmet", "假", "否"})
 
 
-class _Result(Protocol):
-    @property
-    def holds(self) -> bool | None: ...
-
-
-def is_true(condition: Condition, slots: Mapping[str, _Result]) -> bool:
+def is_true(condition: Condition, slots: Mapping[str, Bound]) -> bool:
     """The condition over bound results; an undecided or unbound slot satisfies nothing."""
     return truth(condition, {slot: bound.holds for slot, bound in slots.items()}) is True
 
@@ -112,13 +106,13 @@ def _resolve(
             if have is not MISSING:
                 values[parameter] = have
         elif have is not MISSING and not isinstance(term, Unknown):
-            if not here.layout.agree(have, value):
+            if not here.program.agree(have, value):
                 return _contradiction(parameter, have, value)
             values[parameter] = have
         else:
             values[parameter] = value
             if not isinstance(term, Literal) and (
-                have is MISSING or not here.layout.agree(have, value)
+                have is MISSING or not here.program.agree(have, value)
             ):
                 learning.learn(term.name, value)
     problem = _learn_beside(here, supplied, learning)
@@ -138,7 +132,7 @@ def _learn_beside(
             have = learning.frames[-1].locals.get(name, MISSING)
             if have is MISSING:
                 learning.learn(name, value)
-            elif not here.layout.agree(have, value):
+            elif not here.program.agree(have, value):
                 return _contradiction(name, have, value)
         else:
             return refused("unknown-argument", name=shown(name))
@@ -160,7 +154,7 @@ def _contradiction(name: str, have: JSON, value: JSON) -> Refused:
     return refused("contradiction", name=shown(name), have=shown(have), value=shown(value))
 
 
-def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refused:
+def do_return(here: Position, operation: Return, fields: Fields) -> Moved | Refused:
     kind = here.layout.function.kind
     if kind is Kind.PROCESS:
         return refused("wrong-step", "return-from-process")
@@ -206,8 +200,8 @@ def give_back(here: Position, operation: Return, fields: Fields) -> Moved | Refu
 
 
 def unmet_checks(here: Position) -> tuple[str, ...]:
-    """The checks that the frame is to be blamed on; of a group, its own: what is named is what
-    somebody looked at."""
+    """The checks that the frame is to be blamed on. A group names its own checks, since only
+    those were verified."""
     slots = here.frame.slots
     results = {name: bound.holds for name, bound in slots.items()}
     result: dict[str, None] = {}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from functools import cached_property, lru_cache
+from functools import lru_cache
 
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.grammar import NOW
 from sopilot.machine.evidence import changes
-from sopilot.machine.layout import Limits, Programs
+from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.machine.proof.guard import guarded_actions
 from sopilot.messages.errors import StoreCorrupt
@@ -44,11 +44,7 @@ class ProgramSet:
 
     def changing(self, action: str) -> bool:
         """Whether a success of ``action`` may change anything beside gates."""
-        return changes(self._laid_out, action) != ()
-
-    @cached_property
-    def _laid_out(self) -> Programs:
-        return self.machine(Limits()).programs
+        return changes(self.machine(Limits()).programs, action) != ()
 
     @classmethod
     def of(cls, programs: Mapping[str, Program] | ProgramSet) -> ProgramSet:

@@ -1,9 +1,8 @@
-"""Values of secret inputs, which must not be kept or shown in clear.
+"""Values of secret inputs, which must not be stored or shown in clear.
 
-In the trace a digest stands for them, as for every value that is kept beside it; a text that
-holds one is kept beside it as a whole. What people and models say in words of their own is always
-kept there: when it is said, nobody knows yet which word of it is the password. So is an argument
-under a name that nobody declared: it may be the password, misspelled.
+The trace holds a digest of each; the value itself, and any text that contains it, is stored beside
+the trace. Free text of people and models is always stored there, because it may contain a password
+that isn't known yet. So is an argument with an undeclared name: it may be a misspelled password.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _WORDS: Mapping[str, frozenset[str]] = {
     "decision": frozenset({"reason"}),
     "note": frozenset({"reason", *WRITTEN}),
 }
-"""Fields in which somebody writes what they like."""
+"""Fields with free text."""
 
 _NONE: frozenset[str] = frozenset()
 
@@ -62,7 +61,7 @@ class _Supplied(NamedTuple):
 
 class SecretPlaces:
     """Where in an event secrets stand, as far as the programs tell: ``names`` are those of
-    secret inputs. What holds one elsewhere is known by its value alone."""
+    secret inputs. Elsewhere a secret is recognised by its value."""
 
     def __init__(self, programs: ProgramSet) -> None:
         self.names = programs.secrets
@@ -100,7 +99,7 @@ class SecretPlaces:
         return self.names | _WORDS.get(kind, frozenset())
 
     def strange_in(self, event: Event) -> frozenset[str]:
-        """The names of its arguments that nobody declared."""
+        """The undeclared names of its arguments."""
         return self._strange(self._supplied(event.kind, event.payload))
 
     def _strange(self, value: _Supplied | None) -> frozenset[str]:
@@ -109,7 +108,7 @@ class SecretPlaces:
         return frozenset(value.arguments) - value.declared - self.names
 
     def kept_back_in(self, event: Event) -> frozenset[str]:
-        """The names of an event under which nobody is shown anything."""
+        """The names of an event whose values are never shown."""
         unread = WRITTEN if event.kind == "note" else frozenset()
         if _is_unread(event):
             unread |= {"arguments"}
@@ -224,7 +223,7 @@ class Secrets:
         )
 
     def shown_decision(self, decision: JSON, held: Mapping[str, HeldCall]) -> JSON:
-        """A decision that nobody has put on record yet, as people may see it."""
+        """A decision that isn't recorded yet, as people may see it."""
         if not self.names or not isinstance(decision, Mapping):
             return decision
         clear, value = dict(decision), decision.get("arguments")

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 from sopilot.values.json import JSON, ArgumentsKey, made
 
 NONE: Mapping[Any, Any] = MappingProxyType({})
-"""Shared by everything that has nothing yet."""
+"""An empty mapping, shared."""
 
 NEVER = -1
-"""The number of what did not happen; events are numbered from 0."""
+"""Stands for the event of something that didn't happen; events are numbered from 0."""
 
 UNRESOLVED = sys.maxsize
-"""The number of what may still happen: a call that broke off may be carried out at any time."""
+"""Stands for the event of something that may still happen: a call that broke off."""
 
 
 class Status(StrEnum):
@@ -182,8 +182,8 @@ class Process(NamedTuple):
         return made(Process, it)
 
     def begun_again(self, root: Frame, known: Mapping[str, JSON]) -> Process:
-        """With other values from its beginning on. What was answered and judged stays on record
-        for the values that it was about; what the executor did for the old ones is undone."""
+        """Begin again with other values. Answers and verdicts stay on record for the old values;
+        the steps that the executor did by itself don't."""
         own = {name: known[name] for name in root.locals if name in known}
         return self._replace(
             arguments={**self.arguments, **own},
@@ -226,7 +226,7 @@ class Configuration(NamedTuple):
     used: frozenset[int] = frozenset()
     """Answers of the user that a guarded call was carried out on; each serves one call."""
     connections: Mapping[str, Connection] = NONE
-    """By upstream; a tool that has none is of one environment, whoever runs the session."""
+    """By upstream. Tools without a connection have one environment in every process."""
 
     @property
     def process(self) -> Process | None:

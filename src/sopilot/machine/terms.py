@@ -38,7 +38,7 @@ def value_of(
 
 
 def plain_arguments(arguments: CallArguments) -> Arguments:
-    """Without the ones that look into an answer, of which a frame knows nothing beforehand."""
+    """Without the ones that look into an answer: a frame doesn't know them beforehand."""
     return tuple((name, term) for name, term in arguments if not isinstance(term, Path))
 
 
@@ -73,7 +73,7 @@ def fits_act(here: Position, act: Act, action: str, arguments: Mapping[str, JSON
         if parameter not in arguments:
             if value is not None:
                 return False
-        elif not here.layout.agree(value, arguments[parameter]):
+        elif not here.program.agree(value, arguments[parameter]):
             return False
     return True
 
@@ -119,12 +119,13 @@ class Learning:
         self, act: Act, arguments: Mapping[str, JSON], layout: FunctionLayout
     ) -> None:
         """Learn names that had no value from a successful call of ``act``."""
+        agree = self._program.agree
         for parameter, term in act.arguments:
             if isinstance(term, _FIXED) or parameter not in arguments:
                 continue
             have = value_of(term, layout, self.frames[-1], self._known)
             used = arguments[parameter]
-            if have is MISSING or (isinstance(term, Unknown) and not layout.agree(have, used)):
+            if have is MISSING or (isinstance(term, Unknown) and not agree(have, used)):
                 self.learn(term.name, used)
 
 

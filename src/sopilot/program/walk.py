@@ -213,10 +213,8 @@ def truth(condition: Condition, results: Results) -> bool | None:
 
 
 def checks_to_blame(function: Function, results: Results) -> tuple[Check, ...]:
-    """The unmet checks of a function that refused, each of which alone could have changed that.
-
-    All unmet checks, if no single one could have.
-    """
+    """The unmet checks of a function that refused, each of which alone would have changed the
+    outcome. If none would have, all unmet checks."""
     unmet = [
         step
         for step in function.checks

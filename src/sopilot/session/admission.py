@@ -171,7 +171,7 @@ def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str,
 def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
     here = session.machine.position(session.configuration)
     assert here is not None  # the root has accepted
-    return license_here(session.machine, here, arguments, session.judge)
+    return license_here(here, arguments, session.judge)
 
 
 async def _recheck(session: Session, licence: Licence, arguments: Mapping[str, JSON]) -> Licence:

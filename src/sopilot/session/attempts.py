@@ -179,10 +179,10 @@ def _choose(
         here = _position(session, start)
         if here is None:
             continue
-        licence = license_here(session.machine, here, arguments, session.judge)
+        licence = license_here(here, arguments, session.judge)
         if not licence.missing and session.settings.guard == "ask":
             return _Candidate(start, here, Plan(), proven=True)
-        plan = plan_call(session.machine.programs, here, arguments, session.judge, since=since)
+        plan = plan_call(here, arguments, session.judge, since=since)
         if not licence.missing:
             return _Candidate(start, here, plan, proven=True)
         if best is None or _rank(plan) < _rank(best.plan):

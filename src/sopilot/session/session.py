@@ -534,7 +534,7 @@ class Session:
         return self.machine.automate(configuration, automation, at=at, judge=judge, grade=grade)
 
     def _grade(self, here: Position, operation: Return, evidence: Sequence[int]) -> str | None:
-        return grade_of_return(self.machine.programs, here, operation, evidence, self.judge)
+        return grade_of_return(here, operation, evidence, self.judge)
 
     async def change_programs(self, programs: ProgramSet, note: Event, at: Configuration) -> None:
         """Inside ``writing``: go on with other programs from this note on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from types import NoneType
 from typing import Any, NamedTuple, get_args
@@ -28,50 +29,23 @@ def _unchanged(value: Any) -> Any:
     return value
 
 
-def _read_any(name: str, value: JSON) -> JSON:
-    return value
+def _scalar(kind: type, expected: str, write: Callable[[Any], Any]) -> _Kind:
+    def read(name: str, value: JSON) -> Any:
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise TraceError(f"`{name}` must be {expected}")
+        return value
+
+    return _Kind((kind,), write, read)
 
 
-def _read_text(name: str, value: JSON) -> str:
-    if not isinstance(value, str):
-        raise TraceError(f"`{name}` must be a string")
-    return value
+def _tuple_of(kind: _Kind, expected: str) -> _Kind:
+    def read(name: str, value: JSON) -> tuple[Any, ...]:
+        if isinstance(value, list):
+            with suppress(TraceError):
+                return tuple([kind.read(name, item) for item in value])
+        raise TraceError(f"`{name}` must be a list of {expected}")
 
-
-def _read_words(name: str, value: JSON) -> str | Mapping[str, JSON]:
-    return value if is_reference(value) else _read_text(name, value)
-
-
-def _read_object(name: str, value: JSON) -> Mapping[str, JSON]:
-    if not isinstance(value, Mapping):
-        raise TraceError(f"`{name}` must be an object")
-    if is_reference(value):
-        raise TraceError(f"`{name}` is withheld: restore it before replaying")
-    return value
-
-
-def _read_flag(name: str, value: JSON) -> bool:
-    if not isinstance(value, bool):
-        raise TraceError(f"`{name}` must be true or false")
-    return value
-
-
-def _read_citations(name: str, value: JSON) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise TraceError(f"`{name}` must be a list of strings")
-    return tuple(value)
-
-
-def _read_number(name: str, value: JSON) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TraceError(f"`{name}` must be a sequence number")
-    return value
-
-
-def _read_numbers(name: str, value: JSON) -> tuple[int, ...]:
-    if not isinstance(value, list):
-        raise TraceError(f"`{name}` must be a list of sequence numbers")
-    return tuple(_read_number(name, number) for number in value)
+    return _Kind((tuple,), lambda values: [kind.write(item) for item in values], read)
 
 
 def _or_none(kind: _Kind) -> _Kind:
@@ -84,14 +58,25 @@ def _or_none(kind: _Kind) -> _Kind:
     return _Kind((*kind.types, NoneType), write, read)
 
 
-_ANY = _Kind((), plain, _read_any)
-_TEXT = _Kind((str,), plain, _read_text)
+def _read_words(name: str, value: JSON) -> str | Mapping[str, JSON]:
+    text: str | Mapping[str, JSON] = value if is_reference(value) else _TEXT.read(name, value)
+    return text
+
+
+def _read_object(name: str, value: JSON) -> Mapping[str, JSON]:
+    if not isinstance(value, Mapping):
+        raise TraceError(f"`{name}` must be an object")
+    if is_reference(value):
+        raise TraceError(f"`{name}` is withheld: restore it before replaying")
+    return value
+
+
+_ANY = _Kind((), plain, lambda name, value: value)
+_TEXT = _scalar(str, "a string", plain)
 _WORDS = _Kind((str, dict, Mapping), plain, _read_words)
 _OBJECT = _Kind((dict, Mapping), plain_mapping, _read_object)
-_FLAG = _Kind((bool,), _unchanged, _read_flag)
-_CITATIONS = _Kind((tuple,), lambda cited: [plain(item) for item in cited], _read_citations)
-_NUMBER = _Kind((int,), _unchanged, _read_number)
-_NUMBERS = _Kind((tuple,), list, _read_numbers)
+_FLAG = _scalar(bool, "true or false", _unchanged)
+_NUMBER = _scalar(int, "a sequence number", _unchanged)
 
 
 class _Field(NamedTuple):
@@ -113,9 +98,9 @@ _BY_ANNOTATION = {
     "Mapping[str, JSON] | None": _or_none(_OBJECT),
     "bool": _FLAG,
     "bool | None": _or_none(_FLAG),
-    "tuple[str, ...]": _CITATIONS,
+    "tuple[str, ...]": _tuple_of(_TEXT, "strings"),
     "int": _NUMBER,
-    "tuple[int, ...]": _NUMBERS,
+    "tuple[int, ...]": _tuple_of(_NUMBER, "sequence numbers"),
 }
 _OPERATIONS: tuple[type[Operation], ...] = get_args(Operation)
 
@@ -139,39 +124,28 @@ def _table(operation: type[Operation]) -> tuple[_Field, ...]:
 _TABLES: dict[type, tuple[_Field, ...]] = {item: _table(item) for item in _OPERATIONS}
 
 
-# Every step comes by here: plain tuples of what writing and checking need.
-_WRITTEN = {
-    operation: tuple((item.name, item.kind.write, item.rare, item.default) for item in table)
-    for operation, table in _TABLES.items()
-}
-
-_TYPED = {
-    operation: tuple((item.name, item.kind.types) for item in table if item.kind.types)
-    for operation, table in _TABLES.items()
-}
-
 _BY_NAME: dict[str, type[Operation]] = {item.kind: item for item in _OPERATIONS}
 
 
 def operation_fields(operation: Operation) -> dict[str, Any]:
-    """The operation's own fields, as plain values that nobody else holds."""
+    """The operation's own fields, as private plain values."""
     written: dict[str, Any] = {}
-    for name, write, rare, default in _WRITTEN[type(operation)]:
+    for name, kind, rare, _, default in _TABLES[type(operation)]:
         value = getattr(operation, name)
         if rare and value == default:
             continue
-        written[name] = value if type(value) is str and value.isascii() else write(value)
+        written[name] = value if type(value) is str and value.isascii() else kind.write(value)
     return written
 
 
 def misshapen(operation: object) -> str | None:
     """The reason why an object isn't an operation: callers are not always type-checked."""
-    table = _TYPED.get(type(operation))
+    table = _TABLES.get(type(operation))
     if table is None:
         return "this is not an operation"
-    for name, types in table:
-        value = getattr(operation, name)
-        if type(value) not in types and not isinstance(value, types):
+    for name, kind, *_ in table:
+        value, types = getattr(operation, name), kind.types
+        if types and type(value) not in types and not isinstance(value, types):
             return f"`{name}` has the wrong type"
     if isinstance(operation, Return) and not all(
         isinstance(item, str) for item in operation.evidence

@@ -28,7 +28,7 @@ class TraceFile:
     """``programs``: goal → hash; ``program_texts``: hash → artifact, where they came along."""
 
     session_id: str
-    events: tuple[SealedEvent, ...]
+    events: tuple[SealedEvent, ...] = ()
     programs: Mapping[str, str] = field(default_factory=dict)
     program_texts: Mapping[str, str] = field(default_factory=dict)
     about: Mapping[str, JSON] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def read_trace(text: str) -> TraceFile:
     """Raises ``TraceError`` at the first line that is not what it should be, and when the last
     line is torn. The chain is not verified here: see ``verify_trace``."""
     lines = text.split("\n")
-    session_id, programs, texts, about = _header(lines[0])
+    header = _header(lines[0])
     events: list[SealedEvent] = []
     signatures: list[SignedHead] = []
     payloads: dict[str, JSON] = {}
@@ -84,12 +84,12 @@ def read_trace(text: str) -> TraceFile:
             raise TraceError(f"line {number}: {result}") from result
     if lines[-1] != "":
         raise TraceError(f"line {len(lines)} is torn: it does not end")
-    return TraceFile(
-        session_id, tuple(events), programs, texts, about, tuple(signatures), payloads, salt
+    return replace(
+        header, events=tuple(events), signatures=tuple(signatures), payloads=payloads, salt=salt
     )
 
 
-def _header(line: str) -> tuple[str, dict[str, str], dict[str, str], dict[str, JSON]]:
+def _header(line: str) -> TraceFile:
     header = _object(line)
     if header.get("sopilot_trace") != TRACE_FILE_FORMAT:
         raise TraceError(
@@ -102,11 +102,11 @@ def _header(line: str) -> tuple[str, dict[str, str], dict[str, str], dict[str, J
     session_id = header.get("session")
     if not isinstance(session_id, str):
         raise TraceError("the header names no session")
-    return (
+    return TraceFile(
         session_id,
-        _strings(header.get("programs", {})),
-        _strings(header.get("program_texts", {})),
-        _mapping(header.get("about", {})),
+        programs=_strings(header.get("programs", {})),
+        program_texts=_strings(header.get("program_texts", {})),
+        about=_mapping(header.get("about", {})),
     )
 
 

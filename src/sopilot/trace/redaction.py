@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import TypeGuard
 
 from sopilot.trace.events import CLOCK, RESERVED, Actor, Event
@@ -155,19 +155,12 @@ def redact(
     return event._replace(payload=payload), work.withheld
 
 
-class _Redaction:
-    """Of one event. No functions inside of one another: those that call themselves hold
-    themselves, and every event would leave some behind until somebody looks for such circles."""
+class _Withholding:
+    """Replaces values of one event by references. A class and no nested functions: recursive
+    closures are reference cycles, and every event would leave one to the garbage collector."""
 
-    __slots__ = ("_names", "_salt", "_secrets", "_strange", "withheld")
-
-    def __init__(
-        self, names: frozenset[str], strange: frozenset[str], salt: bytes, secrets: SecretTexts
-    ) -> None:
-        self._names = names
-        self._strange = strange
+    def __init__(self, salt: bytes) -> None:
         self._salt = salt
-        self._secrets = secrets
         self.withheld: dict[str, JSON] = {}
 
     def withhold(self, value: JSON, spelled: bytes | None = None) -> dict[str, JSON]:
@@ -176,6 +169,18 @@ class _Redaction:
         ref = _commitment(canonical(value) if spelled is None else spelled, self._salt)
         self.withheld[str(ref[REF])] = value
         return ref
+
+
+class _Redaction(_Withholding):
+    """Withholds secrets."""
+
+    def __init__(
+        self, names: frozenset[str], strange: frozenset[str], salt: bytes, secrets: SecretTexts
+    ) -> None:
+        super().__init__(salt)
+        self._names = names
+        self._strange = strange
+        self._secrets = secrets
 
     def inside(
         self, value: Mapping[str, JSON], here: frozenset[str], data: bool = False
@@ -340,63 +345,56 @@ _CITED = re.compile(r"#?\d+")
 
 def hide(event: Event, *, columns: frozenset[str], salt: bytes) -> tuple[Event, dict[str, JSON]]:
     """The event with references, and what they stand for (digest → value)."""
-    values: dict[str, JSON] = {}
-
-    def withhold(value: JSON) -> JSON:
-        if value in (None, "", {}, []) or is_reference(value):
-            return value
-        ref = reference(value, salt)
-        values[str(ref[REF])] = value
-        return ref
-
-    def fields(payload: Mapping[str, JSON]) -> dict[str, JSON]:
-        return {name: _field(name, value, event, columns, withhold, fields)
-                for name, value in payload.items()}  # fmt: skip
-
-    return event._replace(payload=fields(event.payload)), values
+    work = _Hiding(event, columns, salt)
+    return event._replace(payload=work.fields(event.payload)), work.withheld
 
 
-def _field(
-    name: str,
-    value: JSON,
-    event: Event,
-    columns: frozenset[str],
-    withhold: Callable[[JSON], JSON],
-    fields: Callable[[Mapping[str, JSON]], dict[str, JSON]],
-) -> JSON:
-    if name == "arguments" and isinstance(value, Mapping):
-        return _arguments(value, columns, withhold)
-    if name in _INSIDE and isinstance(value, Mapping):
-        return fields(value)
-    if name in ("evidence", "uses") and isinstance(value, list | tuple):
-        cited = all(isinstance(item, int) or _CITED.fullmatch(str(item)) for item in value)
-        return value if cited else withhold(value)
-    if name == "details" and isinstance(value, Mapping) and _is_runtimes_own(event):
+class _Hiding(_Withholding):
+    """Withholds everything that people, models or tools said."""
+
+    def __init__(self, event: Event, columns: frozenset[str], salt: bytes) -> None:
+        super().__init__(salt)
+        self._event = event
+        self._columns = columns
+
+    def fields(self, payload: Mapping[str, JSON]) -> dict[str, JSON]:
+        return {name: self._field(name, value) for name, value in payload.items()}
+
+    def _field(self, name: str, value: JSON) -> JSON:
+        if name == "arguments" and isinstance(value, Mapping):
+            return self._arguments(value)
+        if name in _INSIDE and isinstance(value, Mapping):
+            return self.fields(value)
+        if name in ("evidence", "uses") and isinstance(value, list | tuple):
+            cited = all(isinstance(item, int) or _CITED.fullmatch(str(item)) for item in value)
+            return value if cited else self._hidden(value)
+        if name == "details" and isinstance(value, Mapping) and self._is_runtimes_own():
+            return {
+                key: (self._arguments(item) if isinstance(item, Mapping) else self._hidden(item))
+                if key in _WITHHELD_OF_NOTES
+                else item
+                for key, item in value.items()
+            }
+        if (
+            name == "value"
+            and self._event.kind == "domain_result"
+            and self._event.actor == Actor.OPERATOR
+        ):
+            return value  # who settled it
+        plain = name == "principal" or not isinstance(value, Mapping)
+        return value if name in _STRUCTURE and plain else self._hidden(value)
+
+    def _arguments(self, values: Mapping[str, JSON]) -> dict[str, JSON]:
         return {
-            key: (
-                _arguments(item, columns, withhold) if isinstance(item, Mapping) else withhold(item)
-            )
-            if key in _WITHHELD_OF_NOTES
-            else item
-            for key, item in value.items()
+            name: value
+            if name in self._columns and isinstance(value, int | float | bool | str)
+            else self._hidden(value)
+            for name, value in values.items()
         }
-    if name == "value" and event.kind == "domain_result" and event.actor == Actor.OPERATOR:
-        return value  # who settled it
-    plain = name == "principal" or not isinstance(value, Mapping)
-    return value if name in _STRUCTURE and plain else withhold(value)
 
+    def _hidden(self, value: JSON) -> JSON:
+        return value if value in (None, "", {}, []) else self.withhold(value)
 
-def _arguments(
-    values: Mapping[str, JSON], columns: frozenset[str], withhold: Callable[[JSON], JSON]
-) -> dict[str, JSON]:
-    return {
-        name: value
-        if name in columns and isinstance(value, int | float | bool | str)
-        else withhold(value)
-        for name, value in values.items()
-    }
-
-
-def _is_runtimes_own(event: Event) -> bool:
-    named = event.payload.get("name")
-    return event.kind == "note" and event.actor == Actor.RUNTIME and named in {*RESERVED, CLOCK}
+    def _is_runtimes_own(self) -> bool:
+        kind, actor, named = self._event.kind, self._event.actor, self._event.payload.get("name")
+        return kind == "note" and actor == Actor.RUNTIME and named in {*RESERVED, CLOCK}

@@ -35,11 +35,11 @@ class SignedHead:
     signature: str
 
     def as_json(self) -> dict[str, JSON]:
-        return {**head_statement(self.head, self.at), "key": self.key, "signature": self.signature}
+        return {**_statement(self.head, self.at), "key": self.key, "signature": self.signature}
 
 
-def head_statement(head: Head, at: float) -> dict[str, JSON]:
-    """The signed statement: nothing else of the same shape can be passed off for it."""
+def _statement(head: Head, at: float) -> dict[str, JSON]:
+    """What is signed. Nothing else has this shape."""
     return {
         "sopilot_head": SIGNED_HEAD_FORMAT,
         "session": head.session_id,
@@ -47,10 +47,6 @@ def head_statement(head: Head, at: float) -> dict[str, JSON]:
         "hash": head.hash,
         "at": at,
     }
-
-
-def statement_bytes(head: Head, at: float) -> bytes:
-    return canonical(head_statement(head, at))
 
 
 def signed_head_from_json(value: JSON) -> SignedHead:
@@ -136,13 +132,14 @@ def load_key(path: Path) -> SigningKey:
 
 
 def sign_head(key: SigningKey, head: Head, *, at: float) -> SignedHead:
-    return SignedHead(head, at, key.public, key.sign(statement_bytes(head, at)))
+    return SignedHead(head, at, key.public, key.sign(canonical(_statement(head, at))))
 
 
 def verify_head(signed: SignedHead) -> bool:
     """Whether the signature is the named key's over this head. Whose key it is, the caller
     must know."""
-    return verify_signature(signed.key, signed.signature, statement_bytes(signed.head, signed.at))
+    statement = canonical(_statement(signed.head, signed.at))
+    return verify_signature(signed.key, signed.signature, statement)
 
 
 def verify_signature(key_hex: str, signature_hex: str, message: bytes) -> bool:

@@ -11,7 +11,7 @@ import math
 import unicodedata
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from sopilot.values.text import visible
 
@@ -91,6 +91,8 @@ else:
     JSON = Any
 
 
+Value = TypeVar("Value", bound="JSON")
+
 Fields: TypeAlias = Mapping[str, Any]
 """A JSON object whose shape its reader knows by its kind: an operation's fields that were
 checked, the payload of an event, what this program wrote itself."""
@@ -167,15 +169,15 @@ def plain(value: object, depth: int = 0) -> JSON:
     if depth >= DEEPEST:
         return {_DROPPED: "nested too deeply"}
     if isinstance(value, dict):
-        return _plain_mapping(value, depth + 1)
+        return plain_mapping(value, depth + 1)
     if isinstance(value, _LISTS):
         return [plain(item, depth + 1) for item in value]
     if isinstance(value, Mapping):
-        return _plain_mapping(value, depth + 1)
+        return plain_mapping(value, depth + 1)
     return {_DROPPED: "not JSON"}
 
 
-def _plain_mapping(value: Mapping[Any, object], depth: int) -> dict[str, JSON]:
+def plain_mapping(value: Mapping[Any, object], depth: int = 1) -> dict[str, JSON]:
     if not value:
         return {}
     copy = {}
@@ -200,47 +202,29 @@ def _key(key: object) -> str:
     return _DROPPED
 
 
-@overload
-def without_references(value: dict[str, JSON]) -> dict[str, JSON]: ...
-
-
-@overload
-def without_references(value: JSON) -> JSON: ...
-
-
-def without_references(value: JSON) -> JSON:
+def without_references(value: Value) -> Value:
     """A plain value in which nothing has the form that stands in a trace for a withheld one:
     a sender could blind the audit with it."""
+    copy: Any = value
     if isinstance(value, dict):
+        copy = {key: without_references(item) for key, item in value.items()}
         if _REF in value:
-            return {_DROPPED: "has the form of a reference"}
-        return {key: without_references(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [without_references(item) for item in value]
-    return value
+            copy = {_DROPPED: "has the form of a reference"}
+    elif isinstance(value, list):
+        copy = [without_references(item) for item in value]
+    return cast("Value", copy)
 
 
-@overload
-def escape_references(value: dict[str, JSON]) -> dict[str, JSON]: ...
-
-
-@overload
-def escape_references(value: JSON) -> JSON: ...
-
-
-def escape_references(value: JSON) -> JSON:
+def escape_references(value: Value) -> Value:
     """A tool's answer in which nothing has the form of a withheld value: its own key `$ref`
     becomes `$$ref`, `$$ref` becomes `$$$ref`."""
+    copy: Any = value
     if isinstance(value, dict):
-        return {
-            f"${key}" if key.endswith(_REF) and key.lstrip("$") == "ref" else key: (
-                escape_references(item)
-            )
-            for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [escape_references(item) for item in value]
-    return value
+        escaped = {key: f"${key}" for key in value if key.lstrip("$") == "ref" and key[0] == "$"}
+        copy = {escaped.get(key, key): escape_references(item) for key, item in value.items()}
+    elif isinstance(value, list):
+        copy = [escape_references(item) for item in value]
+    return cast("Value", copy)
 
 
 def parts_of(value: JSON) -> Iterator[JSON]:
@@ -260,10 +244,6 @@ def holds_stand_in(value: JSON) -> bool:
         isinstance(part, Mapping) and (_DROPPED in part or part.keys() == {_REF, "bytes"})
         for part in parts_of(value)
     )
-
-
-def plain_mapping(value: Mapping[str, object]) -> dict[str, JSON]:
-    return _plain_mapping(value, 1)
 
 
 def shown(value: JSON, width: int = 80) -> str:

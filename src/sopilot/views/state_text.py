@@ -73,7 +73,7 @@ def _blocked(moment: Moment, here: Position) -> str:
     if facts is not None and any(name not in arguments for name in facts.required):
         return ""
     return worded(
-        license_here(moment.machine, here, arguments, moment.judge).missing,
+        license_here(here, arguments, moment.judge).missing,
         moment.briefing.language,
     )
 

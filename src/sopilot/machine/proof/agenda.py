@@ -15,9 +15,15 @@ from itertools import islice
 from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
-from sopilot.machine.layout import FunctionLayout, Position, Programs
-from sopilot.machine.proof.leaves import LeafVerdict, Prover, gate_call, names_the_same
-from sopilot.machine.proof.licence import argument_problem, values_at_the_act
+from sopilot.machine.layout import FunctionLayout, Position
+from sopilot.machine.proof.leaves import (
+    LeafVerdict,
+    Prover,
+    gate_call,
+    names_the_same,
+    prover_at,
+)
+from sopilot.machine.proof.licence import values_at_the_act
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER
 from sopilot.program.model import (
@@ -30,16 +36,14 @@ from sopilot.program.model import (
     Kind,
     Program,
     ReturnStep,
-    Step,
 )
 from sopilot.program.model import Do as DoStep
-from sopilot.program.walk import passed_values, truth
+from sopilot.program.walk import DEEPEST_CALL, Activation, passed_values, truth
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of
 
 _MOST_PATHS = 16
 _MOST_OTHERS = 2
 _MOST_STEPS = 4_000
-_DEEPEST = 64
 
 
 class Need(NamedTuple):
@@ -78,7 +82,6 @@ class Plan(NamedTuple):
 
 
 def plan_call(
-    programs: Programs,
     here: Position,
     arguments: Mapping[str, JSON],
     judge: Judge,
@@ -89,22 +92,18 @@ def plan_call(
     ``since`` is asked about again."""
     step = here.step
     assert isinstance(step, Act)
-    problem = argument_problem(programs, step, arguments)
-    if problem:
-        return Plan(problem=problem)
     values = values_at_the_act(here, step, arguments)
     if isinstance(values, str):
         return Plan(problem=values)
-    prover = Prover(programs, here.configuration, here.process, values, judge)
-    planner = _Planner(prover, step.label, since)
-    root = _Activation(here.layout, values)
+    planner = _Planner(prover_at(here, values, judge), step.label, since)
+    root = Activation(here.layout, values)
     paths = list(islice(planner.paths(root, here.layout.first, {}, True), _MOST_PATHS))
     return _choose([path for path in paths if path.reached], paths)
 
 
 def unguardable(program: Program) -> str:
-    """The step that keeps a program from being guarded without a protocol: nobody would do it.
-    Empty where there is none."""
+    """A step that only an executor with a protocol would do; empty if there is none. Programs
+    with such a step can't guard an agent without a protocol."""
     for function in program.functions.values():
         if function.kind in (Kind.RULE, Kind.GATE):
             continue
@@ -128,18 +127,11 @@ class _Result(NamedTuple):
     unmet: tuple[Unmet, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Activation:
-    layout: FunctionLayout
-    values: Mapping[str, JSON]
-    depth: int = 0
-
-
 def _choose(reached: list[_Path], paths: list[_Path]) -> Plan:
     if not reached:
         first = paths[0] if paths else _Path()
-        # Nothing is refused in front of a check that isn't decided yet: whoever isn't
-        # identified learns no detail.
+        # Refuse nothing in front of an undecided check: a person who isn't identified yet must
+        # not learn a detail.
         return Plan(first.needs) if first.needs else Plan(unmet=first.unmet)
     options: dict[frozenset[tuple[str, ArgumentsKey]], tuple[Need, ...]] = {}
     for path in sorted(reached, key=_blocked):
@@ -164,7 +156,7 @@ def _blocked(path: _Path) -> int:
 
 
 def _is_blocked(need: Need) -> bool:
-    """Whether somebody must supply a value first."""
+    """Whether a value must be supplied first."""
     return bool(need.value) or any(call.open for call in need.calls)
 
 
@@ -177,19 +169,19 @@ class _Planner:
     leaves: dict[tuple[str, ArgumentsKey], Need | Unmet | bool] = field(default_factory=dict)
 
     def paths(
-        self, within: _Activation, label: str, slots: Mapping[str, bool | None], wanted: bool
+        self, within: Activation, label: str, slots: Mapping[str, bool | None], wanted: bool
     ) -> Iterator[_Path]:
         """The ways on from ``label``: to the goal, or to the end of a group that comes out as
         ``wanted``. At the root, refusals are ways too."""
         self.steps += 1
         if self.steps > _MOST_STEPS:
             return
-        layout = within.layout
-        step = layout.steps[label]
+        flow = within.flow
+        step = flow.steps[label]
         if isinstance(step, Check):
             for result in self._results(step, within):
                 met = result.holds is step.wanted
-                following = layout.after[label] if met else layout.unmet[label]
+                following = flow.after[label] if met else flow.unmet[label]
                 bound = {**slots, step.slot: result.holds}
                 for path in self.paths(within, following, bound, wanted):
                     yield _Path(
@@ -210,19 +202,16 @@ class _Planner:
             yield _Path(reached=False)
         elif within.depth == 0 and label == self.goal:
             yield _Path()
-        elif not self._is_goal(step) and label in layout.after:
-            yield from self.paths(within, layout.after[label], slots, wanted)
+        elif label in flow.after and not (isinstance(step, Act) and step.goal):
+            yield from self.paths(within, flow.after[label], slots, wanted)
 
-    def _is_goal(self, step: Step) -> bool:
-        return isinstance(step, Act) and step.goal
-
-    def _results(self, step: Check, within: _Activation) -> Iterator[_Result]:
+    def _results(self, step: Check, within: Activation) -> Iterator[_Result]:
         callee = self.prover.program.functions[step.function]
         values = passed_values(step.arguments, within.values, self.prover.known)
         if callee.soft and not callee.function.branches:
             yield from self._leaf_results(step, within, callee, values)
-        elif within.depth < _DEEPEST:
-            inside = _Activation(callee, values, within.depth + 1)
+        elif within.depth < DEEPEST_CALL:
+            inside = Activation(callee, values, step, within.depth + 1)
             for holds in (step.wanted, not step.wanted):
                 for path in self.paths(inside, callee.first, {}, holds):
                     # A group that came out as wanted makes up for the options that did not.
@@ -232,7 +221,7 @@ class _Planner:
     def _leaf_results(
         self,
         step: Check,
-        within: _Activation,
+        within: Activation,
         callee: FunctionLayout,
         values: Mapping[str, JSON],
     ) -> Iterator[_Result]:
@@ -240,12 +229,12 @@ class _Planner:
         if isinstance(leaf, Need):
             yield _Result(step.wanted, (leaf,))
             # Where the program asks for every option's evidence, none that can be had is left out.
-            complete = within.layout.after[step.label] == within.layout.unmet[step.label]
+            complete = within.flow.after[step.label] == within.flow.unmet[step.label]
             if not complete or _is_blocked(leaf):
                 yield _Result(None)  # another option may do without it
             yield _Result(not step.wanted, (leaf,))
         elif isinstance(leaf, Unmet):
-            yield _Result(None if leaf.holds is None else leaf.holds, (), (leaf,))
+            yield _Result(leaf.holds, (), (leaf,))
         elif leaf is step.wanted:
             yield _Result(leaf)
         else:
@@ -313,7 +302,7 @@ class _Planner:
                 break
             result: list[JSON] = []
             for call in wanted:
-                newest = self.prover._newest(call)
+                newest = self.prover.newest(call)
                 if not isinstance(newest, Absent):
                     result.append(newest.value)
                 elif newest.callable:

@@ -1,6 +1,6 @@
-"""The hard guard: whether an irreversible call may run now. Pure.
+"""The guard: whether an irreversible call may run now. Pure.
 
-Soft everywhere else. What cannot be evaluated holds the call.
+An error during the evaluation holds the call.
 """
 
 from __future__ import annotations
@@ -81,12 +81,10 @@ def hold_reason(
         return _held("not-evaluated", action=action, problem=repr(problem))
 
 
-def license_here(
-    machine: Machine, here: Position, arguments: Mapping[str, JSON], judge: Judge
-) -> Licence:
-    """The licence for the goal action at the cursor. What cannot be judged is not proven."""
+def license_here(here: Position, arguments: Mapping[str, JSON], judge: Judge) -> Licence:
+    """The licence for the goal action at the cursor. An error proves nothing."""
     try:
-        return license_call(machine.programs, here, arguments, judge)
+        return license_call(here, arguments, judge)
     except (SopilotError, LookupError, TypeError, ValueError, AttributeError) as problem:
         kind = type(problem).__name__
         # Its cause is unknown: with the next answer it counts as another problem.
@@ -100,10 +98,7 @@ def license_here(
 def _pending(configuration: Configuration, action: str) -> Hold | None:
     for call_id, pending in configuration.pending.items():
         if pending.action == action:
-            return Hold(
-                "outcome",
-                sentence("outcome-open", call=call_id, action=action),
-            )
+            return Hold("outcome", sentence("outcome-open", call=call_id, action=action))
     return None
 
 

@@ -13,18 +13,17 @@ from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Path
-from sopilot.machine.evidence import asked_otherwise, done_with, may_disturb, renewed, stale_since
+from sopilot.machine.evidence import asked_otherwise, may_disturb, renewed, stale_since
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, Programs
 from sopilot.machine.moves import parameter_values, rule_key
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER, CallRecord, Configuration, Process, RuleKey
+from sopilot.machine.state import NEVER, NONE, CallRecord, Configuration, Process, RuleKey
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Kind, Literal
 from sopilot.trace.events import Return
 from sopilot.values.json import (
     JSON,
-    ArgumentsKey,
     Judge,
     holds_stand_in,
     key_of,
@@ -54,8 +53,8 @@ class GateCalls(NamedTuple):
 
     @property
     def overlapping(self) -> bool:
-        """Whether another may have been carried out since the latest was asked for: then
-        nobody can tell whose answer says how things are."""
+        """Whether another may have been carried out since the latest was made: then it is unknown
+        which answer describes the present state."""
         latest = self.latest
         return self.pending or (
             latest is not None
@@ -65,15 +64,7 @@ class GateCalls(NamedTuple):
         )
 
 
-def either(first: GateCalls | None, second: GateCalls) -> GateCalls:
-    """Calls that shut a gate in one of two ways."""
-    if first is None:
-        return second
-    return GateCalls(
-        (*first.exact, *second.exact),
-        (*first.touching, *second.touching),
-        first.pending or second.pending,
-    )
+_NO_CALLS = GateCalls((), (), pending=False)
 
 
 def inputs_of(call: WantedCall) -> set[str]:
@@ -153,13 +144,10 @@ class LeafVerdict(NamedTuple):
 class _Whole(NamedTuple):
     """A recipe with all its answers: by name, the last one's, their events, their calls."""
 
-    answers: Mapping[str, JSON]
-    result: JSON
-    evidence: tuple[int, ...]
-    calls: tuple[WantedCall, ...]
-
-
-_NONE: Mapping[ArgumentsKey, CallRecord] = {}
+    answers: Mapping[str, JSON] = NONE
+    result: JSON = None
+    evidence: tuple[int, ...] = ()
+    calls: tuple[WantedCall, ...] = ()
 
 
 class _Opened(NamedTuple):
@@ -204,19 +192,15 @@ class Prover:
     # --- rules -----------------------------------------------------------------------
 
     def _rule(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
-        whole = [self._whole(layout, recipe, values) for recipe in layout.recipes]
-        ready = [entry for entry in whole if isinstance(entry, _Whole)]
-        if layout.recipes and not ready:
-            missing = next(entry for entry in whole if isinstance(entry, Absent))
-            return self._undecided(layout, missing.why)
-        if not layout.recipes:
-            ready = [_Whole({}, None, (), ())]
+        ready = self._ready(layout, values)
+        if isinstance(ready, Absent):
+            return self._undecided(layout, ready.why)
         if layout.function.verdict is None:
             return self._attested(layout, values, ready)
         leaf_verdict: LeafVerdict | None = None
         doubt = ""
         for item in ready:
-            holds = self._judged(layout, layout.function.verdict, values, item)
+            holds = self._judged(layout, values, item)
             if isinstance(holds, str):
                 doubt = holds
                 continue
@@ -226,10 +210,18 @@ class Prover:
             leaf_verdict = leaf_verdict or self._verdict(layout, holds, grade, item)
         return leaf_verdict or self._undecided(layout, doubt)
 
+    def _ready(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> list[_Whole] | Absent:
+        """The recipes with all their answers; what the first one lacks if none is whole."""
+        if not layout.recipes:
+            return [_Whole()]
+        tried = [self._whole(layout, recipe, values) for recipe in layout.recipes]
+        ready = [entry for entry in tried if isinstance(entry, _Whole)]
+        return ready or next(entry for entry in tried if isinstance(entry, Absent))
+
     def _whole(
         self, layout: FunctionLayout, recipe: tuple[Act, ...], values: Mapping[str, JSON]
     ) -> _Whole | Absent:
-        """P2 and P3: the newest answers to exactly the calls of one recipe, every one of them."""
+        """P2 and P3: the newest answers to exactly the calls of one recipe, all of them."""
         answers: dict[str, JSON] = {}
         evidence: list[int] = []
         calls: list[WantedCall] = []
@@ -240,7 +232,7 @@ class Prover:
                 return wanted
             result: list[JSON] = []
             for call in wanted:
-                newest = self._newest(call)
+                newest = self.newest(call)
                 if isinstance(newest, Absent):
                     return newest
                 result.append(newest.value)
@@ -258,14 +250,14 @@ class Prover:
 
         return value
 
-    def _newest(self, call: WantedCall) -> CallRecord | Absent:
+    def newest(self, call: WantedCall) -> CallRecord | Absent:
         """P4 and P5, after P1: the arguments must have the types of the inputs."""
         action = call.act.action
-        problem = self._mistyped(action, call.arguments)
-        if problem is not None:
+        problem = argument_problem(self.programs, action, call.arguments)
+        if problem:
             return Absent(sentence("cannot-be-asked", action=action, problem=problem))
         key = key_of(call.arguments)
-        newest = self.configuration.answers.get(action, _NONE).get(key)
+        newest: CallRecord | None = self.configuration.answers.get(action, NONE).get(key)
         for pending in self.configuration.pending.values():
             # One that was asked for earlier can only answer about an earlier moment; but a user
             # who was asked twice may answer the first question last.
@@ -293,41 +285,26 @@ class Prover:
         """Where nothing is guarded a tool may say no by failing with `false`."""
         return newest.ok or (not self.programs.actions and isinstance(newest.value, bool))
 
-    def _mistyped(self, action: str, arguments: Mapping[str, JSON]) -> str | None:
-        facts = self.programs.actions.get(action)
-        if facts is None:
-            return None
-        for name in facts.required:
-            if name not in arguments:
-                return sentence("needs", name=name)
-        for name, value in arguments.items():
-            problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
-            if problem is not None:
-                return problem
-        return None
-
     def _judged(
-        self, layout: FunctionLayout, verdict: str, values: Mapping[str, JSON], whole: _Whole
+        self, layout: FunctionLayout, values: Mapping[str, JSON], whole: _Whole
     ) -> bool | str:
-        """P6 and P7. Text where the expression cannot say."""
+        """P6 and P7: the verdict; text where its expression can't tell."""
+        assert layout.function.verdict is not None
         clock = self.configuration.clock
         variables: dict[str, JSON] = {
             **({"now": clock} if clock else {}),
             **self.program.program.constants,
-            **self._learned(layout),
+            **{name: self.known[name] for name in layout.learnable if name in self.known},
             **dict.fromkeys(layout.function.optional),
             **values,
             "results": dict(whole.answers),
             "result": whole.result,
         }
         try:
-            holds = self.judge(verdict, variables)
+            holds = self.judge(layout.function.verdict, variables)
         except SopilotError as problem:
             return sentence("answers-cannot-tell-because", problem=problem)
         return sentence("answers-cannot-tell") if holds is None else holds
-
-    def _learned(self, layout: FunctionLayout) -> dict[str, JSON]:
-        return {name: self.known[name] for name in layout.learnable if name in self.known}
 
     def covers(
         self, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
@@ -336,21 +313,17 @@ class Prover:
         for name in layout.function.parameters:
             if values.get(name) is None:
                 return False
-        for recipe in layout.recipes:
-            whole = self._whole(layout, recipe, values)
-            if isinstance(whole, _Whole) and cited.issuperset(whole.evidence):
-                return True
-        return not layout.recipes
+        ready = self._ready(layout, values)
+        return not isinstance(ready, Absent) and any(
+            cited.issuperset(whole.evidence) for whole in ready
+        )
 
     def evidence_of(
         self, layout: FunctionLayout, values: Mapping[str, JSON]
     ) -> tuple[int, ...] | None:
         """The events of the newest answers to some recipe, ``None`` where none is whole."""
-        for recipe in layout.recipes:
-            whole = self._whole(layout, recipe, values)
-            if isinstance(whole, _Whole):
-                return whole.evidence
-        return None if layout.recipes else ()
+        ready = self._ready(layout, values)
+        return None if isinstance(ready, Absent) else ready[0].evidence
 
     def _attested(
         self, layout: FunctionLayout, values: Mapping[str, JSON], ready: list[_Whole]
@@ -414,7 +387,7 @@ class Prover:
             changing = self._identifying() if layout.function.principal else set()
         events = [renewed(self.programs, self.configuration, act.action) for act in acts]
         for action in changing:
-            events += [min(item.touched, item.seq) for item in answers.get(action, _NONE).values()]
+            events += [min(item.touched, item.seq) for item in answers.get(action, NONE).values()]
         events += [item.call_seq for item in pending if item.action in changing]
         return max(events, default=NEVER)
 
@@ -445,7 +418,7 @@ class Prover:
                 wanted = wanted_calls(act, value, answers, optional=layout.function.optional)
                 if isinstance(wanted, Absent):
                     break
-                known = self.configuration.answers.get(act.action, _NONE)
+                known = self.configuration.answers.get(act.action, NONE)
                 newest = [known.get(key_of(call.arguments)) for call in wanted]
                 there = [item for item in newest if item is not None]
                 answereds += there
@@ -473,7 +446,7 @@ class Prover:
             return doubt
         answers = {name: item.latest.value for name, item in opened.items()}
         evidence = tuple(sorted({item.latest.succeeded for item in opened.values()}))
-        whole = _Whole(answers, answers[layout.recipes[0][-1].answer], evidence, ())
+        whole = _Whole(answers, answers[layout.recipes[0][-1].answer], evidence)
         if layout.function.verdict is None:
             return self._verdict(layout, True, ProofLevel.PROVEN, whole)
         for act in layout.recipes[0]:
@@ -482,7 +455,7 @@ class Prover:
                 return self._undecided(layout, sentence("failed-last", call=act.action))
             if overlapping:
                 return self._undecided(layout, sentence("calls-overlap", action=act.action))
-        holds = self._judged(layout, layout.function.verdict, values, whole)
+        holds = self._judged(layout, values, whole)
         if isinstance(holds, str):
             return self._undecided(layout, holds)
         return self._verdict(layout, holds, ProofLevel.PROVEN, whole)
@@ -491,19 +464,21 @@ class Prover:
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
     ) -> _Opened | LeafVerdict:
         """Open from its action's success until an action that closes it succeeds. Where the two
-        overlap, or one is not answered, nobody can tell which came first."""
+        overlap, or one isn't answered, the order is unknown."""
         closing = layout.function.closed_by
         opening = self._gate_calls(layout, act, values)
-        shutting = self._gate_calls(layout, closing, values) if closing is not None else None
+        shutting = _NO_CALLS if closing is None else self._gate_calls(layout, closing, values)
         if layout.function.principal:
-            shutting = either(shutting, self._other_customers(layout, act, values))
-        opened = opening.latest
-        shut = shutting.latest if shutting is not None else None
-        if opened is not None and (
-            shutting is None or (opened.success_call > shutting.touched and not shutting.pending)
-        ):
+            others = self._other_customers(layout, act, values)
+            shutting = GateCalls(
+                shutting.exact + others.exact,
+                shutting.touching + others.touching,
+                shutting.pending or others.pending,
+            )
+        opened, shut = opening.latest, shutting.latest
+        if opened is not None and opened.success_call > shutting.touched and not shutting.pending:
             if opened.success_call < renewed(self.programs, self.configuration, act.action):  # P8
-                return self._undecided(layout, _elsewhere(act.action))
+                return self._undecided(layout, sentence("earlier-connection", action=act.action))
             return _Opened(opened, opening.overlapping)
         never = not opening.touching
         if not opening.pending and (
@@ -511,16 +486,17 @@ class Prover:
         ):
             since = renewed(self.programs, self.configuration, act.action)
             if shut is not None and not never and shut.success_call < since:
-                return self._undecided(layout, _elsewhere(act.action))
+                return self._undecided(layout, sentence("earlier-connection", action=act.action))
             evidence = (shut.succeeded,) if shut is not None and not never else ()
-            return self._verdict(layout, False, ProofLevel.PROVEN, _Whole({}, None, evidence, ()))
+            return self._verdict(layout, False, ProofLevel.PROVEN, _Whole(evidence=evidence))
         return self._undecided(layout, sentence("order-unknown", action=act.action))
 
     def _other_customers(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
     ) -> GateCalls:
-        """P11: the calls that may have identified somebody else, by whichever gate knows the
-        customer. Only a gate with the same parameters can show that it was the same person."""
+        """P11: the calls that may have identified another customer, through any gate that
+        identifies one. Only a gate with the same parameters can show that it was the same
+        person."""
         ways = [(layout, act)]
         for program in self.programs.layouts.values():
             for gate in program.functions.values():
@@ -546,7 +522,7 @@ class Prover:
         exact: list[CallRecord] = []
         touching: list[CallRecord] = []
         for action in actions:
-            for item in self.configuration.answers.get(action, _NONE).values():
+            for item in self.configuration.answers.get(action, NONE).values():
                 if item.touched == NEVER or is_same(action, item.arguments, item):
                     continue
                 touching.append(item)
@@ -577,13 +553,12 @@ class Prover:
         judged (``own``) is judged later, on its latest answer."""
         if gate.parameters <= named_by(call):
             return bool(gate.parameters) or own
-        verdict = gate.function.verdict
-        if verdict is None or own:
-            return verdict is not None
+        if gate.function.verdict is None or own:
+            return gate.function.verdict is not None
         if answer is None or not answer.ok:
             return False
-        whole = _Whole({call.act.answer: answer.value}, answer.value, (), ())
-        return self._judged(gate, verdict, values, whole) is True
+        whole = _Whole({call.act.answer: answer.value}, answer.value)
+        return self._judged(gate, values, whole) is True
 
     def _gate_calls(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
@@ -594,16 +569,17 @@ class Prover:
         call = gate_call(layout, act, values)
         if call is None:
             return GateCalls((), (), pending=True)
+        facts = self.programs.actions.get(act.action)
+        declared = frozenset(facts.inputs) if facts is not None else frozenset[str]()
         exacts: list[CallRecord] = []
         touching: list[CallRecord] = []
-        for item in self.configuration.answers.get(act.action, _NONE).values():
+        for item in self.configuration.answers.get(act.action, NONE).values():
             if item.touched == NEVER or not may_concern(call, item.arguments):
                 continue
             touching.append(item)
-            exact = is_exact(call, item.arguments) or (
-                layout.function.is_fact
-                and done_with(self.programs, act.action, inputs_of(call), item.arguments)
-            )
+            # A fact is about its own inputs; the other declared inputs may have any value.
+            optional = declared if layout.function.is_fact else frozenset[str]()
+            exact = inputs_of(call) <= item.arguments.keys() <= inputs_of(call) | optional
             if item.succeeded != NEVER and exact and names_the_same(call, item.arguments):
                 exacts.append(item)
         pending = any(
@@ -635,6 +611,25 @@ class Prover:
         return LeafVerdict(function.name, function.judges, None, ProofLevel.CLAIMED, (), why)
 
 
+def prover_at(here: Position, known: Mapping[str, JSON], judge: Judge) -> Prover:
+    return Prover(here.programs, here.configuration, here.process, known, judge)
+
+
+def argument_problem(programs: Programs, action: str, arguments: Mapping[str, JSON]) -> str:
+    """P1 for the inputs of a call: all required ones are there, and each has its type."""
+    facts = programs.actions.get(action)
+    if facts is None:
+        return ""
+    for name in facts.required:
+        if name not in arguments:
+            return sentence("needs", name=name)
+    for name, value in arguments.items():
+        problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
+        if problem is not None:
+            return problem
+    return ""
+
+
 def gate_call(layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> WantedCall | None:
     """The call of ``act`` with the gate's own values; ``None`` where it looks into an answer."""
     own = {name: values[name] for name in layout.function.parameters}
@@ -646,23 +641,19 @@ def gate_call(layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> W
     return None if isinstance(wanted, Absent) else wanted[0]
 
 
-def _elsewhere(action: str) -> str:
-    return sentence("earlier-connection", action=action)
-
-
 def _spelled(call: WantedCall) -> str:
     values = ", ".join(f"{name}={quote_value(value)}" for name, value in call.arguments.items())
     return f"{call.act.action}({values})"
 
 
 def grade_of_return(
-    programs: Programs, here: Position, operation: Return, evidence: Sequence[int], judge: Judge
+    here: Position, operation: Return, evidence: Sequence[int], judge: Judge
 ) -> ProofLevel | None:
     """The grade of a verdict that is returned on ``evidence``; ``None`` where none is judged."""
     function = here.layout.function
     if not here.layout.soft or operation.holds is None:
         return None
-    prover = Prover(programs, here.configuration, here.process, here.process.known, judge)
+    prover = prover_at(here, here.process.known, judge)
     values = parameter_values(here, here.frame)
     if operation.arguments:  # A computed value comes with the verdict.
         supplied = {**operation.arguments, **values}

@@ -1,9 +1,9 @@
 """Whether a guarded call may be carried out: one accepting path whose leaves are all proven.
 
 The program is walked from its entry with the values of the act. A check goes where the program
-says; one that is undecided goes both ways, and so does a branch over undecided results. What the
-executor does by itself counts where its cursor went past it. The walk reaches the goal action
-whatever is undecided, or the call is held; everything on the way that is not proven is said.
+says; one that is undecided goes both ways, and so does a branch over undecided results. A step of
+the executor counts once the cursor went past it. The call is held unless every way reaches the
+goal action; the licence names everything on the way that isn't proven.
 """
 
 from __future__ import annotations
@@ -12,8 +12,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from sopilot.machine.layout import FunctionLayout, Position, Programs
-from sopilot.machine.proof.leaves import LeafVerdict, ProofLevel, Prover
+from sopilot.machine.layout import FunctionLayout, Position
+from sopilot.machine.proof.leaves import (
+    LeafVerdict,
+    ProofLevel,
+    Prover,
+    argument_problem,
+    prover_at,
+)
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import listed, sentence
@@ -30,7 +36,6 @@ from sopilot.program.model import (
 )
 from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_values, truth
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same, shown
-from sopilot.values.schema import violation
 
 _WEAKEST = (ProofLevel.ATTESTED, ProofLevel.STATED)
 """A licence is as good as the weakest leaf."""
@@ -72,20 +77,14 @@ class Licence:
         return {"grade": str(self.grade), "leaves": leaves, **self.uses}
 
 
-def license_call(
-    programs: Programs, here: Position, arguments: Mapping[str, JSON], judge: Judge
-) -> Licence:
+def license_call(here: Position, arguments: Mapping[str, JSON], judge: Judge) -> Licence:
     """For the goal action at the cursor of ``here``, whose stack is the root frame alone."""
     step = here.step
     assert isinstance(step, Act)
-    problem = argument_problem(programs, step, arguments)
-    if problem:
-        return Licence(problem, facts=({"problem": "arguments"},))
     values = values_at_the_act(here, step, arguments)
     if isinstance(values, str):
         return Licence(values, facts=({"problem": "arguments"},))
-    prover = Prover(programs, here.configuration, here.process, values, judge)
-    proof = _Proof(prover, here.frame.cursor)
+    proof = _Proof(prover_at(here, values, judge), here.frame.cursor)
     if proof.root(here.layout, values):
         return Licence("", tuple(proof.leaves.values()))
     licence = proof.missing(here.layout, values, step.action)
@@ -95,8 +94,15 @@ def license_call(
 def values_at_the_act(
     here: Position, step: Act, arguments: Mapping[str, JSON]
 ) -> dict[str, JSON] | str:
-    """P1: a name has the value that the act gives it, and one value; an input that the act leaves
-    out has none. Text where that cannot be."""
+    """P1: the arguments fit the action. A name has the value that the act gives it, and one value;
+    an input that the act leaves out has none. Text where that can't be."""
+    facts = here.programs.actions.get(step.action)
+    for name in facts.required if facts is not None else ():
+        if arguments.get(name) is None:
+            return sentence("action-needs", action=step.action, name=name)
+    problem = argument_problem(here.programs, step.action, arguments)
+    if problem:
+        return problem
     values: dict[str, JSON] = {}
     names: set[str] = set()
     for parameter, term in plain_arguments(step.arguments):
@@ -112,21 +118,6 @@ def values_at_the_act(
             values[term.name] = value
     known = {**here.process.known, **here.frame.locals}
     return {**{name: value for name, value in known.items() if name not in names}, **values}
-
-
-def argument_problem(programs: Programs, step: Act, arguments: Mapping[str, JSON]) -> str:
-    """P1 for the act's own inputs."""
-    facts = programs.actions.get(step.action)
-    if facts is None:
-        return ""
-    for name in facts.required:
-        if arguments.get(name) is None:
-            return sentence("action-needs", action=step.action, name=name)
-    for name, value in arguments.items():
-        problem = violation(value, facts.inputs.get(name, {}), f"`{name}`")
-        if problem is not None:
-            return problem
-    return ""
 
 
 class _Unmet(NamedTuple):
