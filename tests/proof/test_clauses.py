@@ -14,17 +14,9 @@ from sopilot.machine.proof.leaves import (
     names_the_same,
 )
 from sopilot.machine.recipes import WantedCall
-from sopilot.program.model import (
-    Act,
-    Holds,
-    Local,
-    Unknown,
-)
+from sopilot.program.model import Act, Local, Unknown
 from sopilot.trace.events import Call, Return
 from sopilot.values.json import Judge
-
-A, B = Holds("a"), Holds("b", wanted=False)
-
 
 # --- the calls of a gate --------------------------------------------------------------
 

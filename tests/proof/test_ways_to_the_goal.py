@@ -10,8 +10,8 @@ from vm_runs import ARGUMENTS, Run
 
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.requirements import Path
-from sopilot.machine.proof.leaves import ProofLevel, Prover
-from sopilot.machine.proof.licence import license_call
+from sopilot.machine.proof.leaves import LeafVerdict, ProofLevel, Prover
+from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.program.model import (
     Act,
     Always,
@@ -34,6 +34,7 @@ from sopilot.program.model import (
     Step,
 )
 from sopilot.trace.events import Call, Complete, DomainCall, DomainResult, Return, Start
+from sopilot.values.json import JSON
 
 # --- ways to the goal -----------------------------------------------------------------
 
@@ -42,21 +43,34 @@ def rule(name: str) -> Function:
     return Function(name, Kind.RULE, (), (ReturnStep("end"),), predicate=name, verdict=name)
 
 
-def licensed(steps: tuple[Step, ...], **truths: bool | None) -> str:
-    """What is missing for `pay` where these rules are so; a rule that is not named is undecided."""
-    root = Function("go", Kind.PROCESS, (), steps)
-    rules = [rule(name) for name in "abc"]
-    made = replace(program("go", root, *rules), guarded=(Guarded("pay"),))
-    run = Run({"go": made})
-    run.ok(Start("go"))
+def started(root: Function, *others: Function, **values: JSON) -> Run:
+    """A run of a program in which `pay` is guarded."""
+    run = Run({"go": replace(program("go", root, *others), guarded=(Guarded("pay"),))})
+    run.ok(Start("go", values))
+    return run
+
+
+def process(*steps: Step, parameters: tuple[str, ...] = ()) -> Function:
+    return Function("go", Kind.PROCESS, parameters, steps)
+
+
+def licence_in(run: Run, **truths: bool | None) -> Licence:
+    """The licence for `pay` where these rules are so; a rule that isn't named is undecided."""
     here = run.machine.position(run.configuration)
     assert here is not None
     here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
+    return license_call(here, {}, lambda expression, _: truths.get(expression))
 
-    def judge(expression: str, variables: object) -> bool | None:
-        return truths.get(expression)
 
-    return license_call(here, {}, judge).missing
+def leaf_in(run: Run, function: str, judged: bool | None = None, **values: JSON) -> LeafVerdict:
+    process, judge = run.configuration.processes["p1"], lambda *_: judged
+    prover = Prover(run.machine.programs, run.configuration, process, {}, judge)
+    return prover.leaf(function, values)
+
+
+def licensed(steps: tuple[Step, ...], **truths: bool | None) -> str:
+    """What is missing for `pay` in a process with these steps and the rules a, b and c."""
+    return licence_in(started(process(*steps), *map(rule, "abc")), **truths).missing
 
 
 def check(name: str, met: str | None = None, unmet: str = "no", wanted: bool = True) -> Check:
@@ -145,18 +159,12 @@ def chained(groups: int, *, holds: bool) -> str:
         )
         for place, name in enumerate(names[:-1])
     ]  # fmt: skip
-    root = Function("go", Kind.PROCESS, (), (check(names[0]), ACT, DONE, NO))
+    root = process(check(names[0]), ACT, DONE, NO)
     return missing_for(root, *inside, rule("a"), a=holds)
 
 
 def missing_for(root: Function, *others: Function, **truths: bool) -> str:
-    made = replace(program("go", root, *others), guarded=(Guarded("pay"),))
-    run = Run({"go": made})
-    run.ok(Start("go"))
-    here = run.machine.position(run.configuration)
-    assert here is not None
-    here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
-    return license_call(here, {}, lambda expression, _: truths.get(expression)).missing
+    return licence_in(started(root, *others), **truths).missing
 
 
 @pytest.mark.parametrize("groups", [1, 2, 63, 64])
@@ -172,12 +180,12 @@ def test_a_group_below_the_deepest_frame_proves_nothing() -> None:
 
 def test_a_group_that_asks_itself_proves_nothing() -> None:
     steps = (Check("in", "g", (), "in", met="end", unmet="end"), ReturnStep("end", Holds("in")))
-    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    root = process(check("g"), ACT, DONE, NO)
     assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == NOWHERE
 
 
 def test_a_group_that_asks_nothing_is_what_it_says() -> None:
-    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
+    root = process(check("g"), ACT, DONE, NO)
     for value, missing in ((True, ""), (False, NOWHERE)):
         steps = (ReturnStep("end", Always(value)),)
         assert missing_for(root, Function("g", Kind.GROUP, (), steps)) == missing
@@ -187,7 +195,7 @@ def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> No
     """By hand: it stops where another check is not met, whatever its own verdict would be."""
     steps = (check("b", met="judge", unmet="stop"), ReturnStep("judge"), FailStep("stop"))
     stopping = replace(rule("a"), steps=steps)
-    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
+    root = process(check("a"), ACT, DONE, NO)
     assert missing_for(root, stopping, rule("b"), a=True, b=True) == ""
     assert missing_for(root, stopping, rule("b"), a=True, b=False) == (
         "`b` must be true and is false"
@@ -225,12 +233,10 @@ def test_a_gate_that_is_closed_again(
         run.ok(DomainCall(f"c{number}", action, given))
         if ok is not None:
             seqs.append(run.ok(DomainResult(f"c{number}", ok)).events[0].seq)
-    process = run.configuration.processes["p1"]
-    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
-    found = prover.leaf("logged_in", {"username": "bob"})
+    found = leaf_in(run, "logged_in", username="bob")
     assert found.holds is holds
     assert found.evidence == ((seqs[evidence],) if evidence else ())
-    assert prover.leaf("logged_in", {}).why == "`username` has no value"
+    assert leaf_in(run, "logged_in").why == "`username` has no value"
 
 
 def test_another_call_of_the_goal_is_not_this_one() -> None:
@@ -242,20 +248,14 @@ def test_another_call_of_the_goal_is_not_this_one() -> None:
 
 def test_what_was_done_counts_by_its_values() -> None:
     first = Act("first", "reserve", (("x", Literal(1)),))
-    root = Function("go", Kind.PROCESS, (), (first, ACT, DONE))
-    made = replace(program("go", root), guarded=(Guarded("pay"),))
-    run = Run({"go": made})
-    run.ok(Start("go"))
+    run = started(process(first, ACT, DONE))
     run.tool("reserve", x=1)
-    here = run.machine.position(run.configuration)
-    assert here is not None
-    assert here.frame.cursor == "act"
-    missing = license_call(here, {}, lambda *_: None).missing
-    assert missing == ""
+    assert run.place == "go@act"
+    assert licence_in(run).missing == ""
     run.tool("pay")
     run.ok(Complete())
-    found = audit_trace({"go": made}, run.events).findings
-    assert found == ()
+    programs = {goal: layout.program for goal, layout in run.machine.programs.layouts.items()}
+    assert audit_trace(programs, run.events).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -269,17 +269,11 @@ def test_what_was_done_counts_by_its_values() -> None:
 )
 def test_what_a_model_has_judged(given: Return | None, missing: str) -> None:
     trusted = replace(rule("a"), verdict=None, judged_by_model=True)
-    root = Function("go", Kind.PROCESS, (), (check("a"), ACT, DONE, NO))
-    made = replace(program("go", root, trusted), guarded=(Guarded("pay"),))
-    run = Run({"go": made})
-    run.ok(Start("go"))
+    run = started(process(check("a"), ACT, DONE, NO), trusted)
     if given is not None:
         run.ok(Call())
         run.ok(given)
-    here = run.machine.position(run.configuration)
-    assert here is not None
-    here = replace(here, frame=here.frame.at("act"), step=here.layout.steps["act"])
-    found = license_call(here, {}, lambda *_: None)
+    found = licence_in(run)
     assert found.missing == missing
     assert missing or found.grade is ProofLevel.ATTESTED
 
@@ -289,15 +283,11 @@ def test_a_gate_whose_call_looks_into_an_answer_is_never_told(answered: bool) ->
     """Its calls have no values of their own, so nobody can say which ones opened it."""
     into = Act("then", "open", (("id", Path("find", ("id",))),))
     gate = Function("g", Kind.GATE, (), (Act("find", "find"), into, ReturnStep("end")))
-    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
-    run = Run({"go": replace(program("go", root, gate))})
-    run.ok(Start("go"))
+    run = started(process(check("g"), ACT, DONE, NO), gate)
     if answered:
         run.tool("find", {"id": 1})
         run.tool("open", id=1)
-    process = run.configuration.processes["p1"]
-    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
-    found = prover.leaf("g", {})
+    found = leaf_in(run, "g")
     if answered:
         assert found.holds is None
         assert found.why == "it is unknown whether `open` or its end came last"
@@ -308,13 +298,9 @@ def test_a_gate_whose_call_looks_into_an_answer_is_never_told(answered: bool) ->
 def test_a_gate_of_two_calls_is_shut_where_one_never_was_made() -> None:
     acts = (Act("first", "send"), Act("second", "confirm"), ReturnStep("end"))
     gate = Function("g", Kind.GATE, (), acts)
-    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
-    run = Run({"go": replace(program("go", root, gate))})
-    run.ok(Start("go"))
+    run = started(process(check("g"), ACT, DONE, NO), gate)
     run.ok(DomainCall("c1", "confirm", {}))
-    process = run.configuration.processes["p1"]
-    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
-    assert prover.leaf("g", {}).holds is False
+    assert leaf_in(run, "g").holds is False
 
 
 @pytest.mark.parametrize(
@@ -328,17 +314,13 @@ def test_a_verdict_on_what_somebody_elses_answer_says_is_none_on_ones_own(
     steps = (reading, ReturnStep("judge"))
     trusted = Function("a", Kind.RULE, ("user",), steps, predicate="a", judged_by_model=True)
     asking = Check("check_a", "a", (("user", Local("user")),), "a", unmet="no")
-    root = Function("go", Kind.PROCESS, ("user",), (asking, ACT, DONE, NO))
-    run = Run({"go": replace(program("go", root, trusted))})
-    run.ok(Start("go", {"user": "u"}))
+    run = started(process(asking, ACT, DONE, NO, parameters=("user",)), trusted, user="u")
     run.ok(Call())
     answers = {who: run.tool("read", 1, id=who) for who in ("v", "u")}
     answers["other"] = run.tool("look", 1, id="u")
     run.ok(Return(True, tuple(f"#{answers[who]}" for who in judged_on)))
     again = run.tool("read", 1, id="u")
-    process = run.configuration.processes["p1"]
-    prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: None)
-    found = prover.leaf("a", {"user": "u"})
+    found = leaf_in(run, "a", user="u")
     assert found.holds is holds
     assert found.evidence == ((again,) if holds else ())
 
@@ -348,11 +330,7 @@ def test_another_way_to_verify_opens_no_gate(verdict: str | None) -> None:
     acts = (Act("first", "open"), ReturnStep("end"))
     other = ((Act("other", "knock"),),)
     gate = Function("g", Kind.GATE, (), acts, fallbacks=other, verdict=verdict)
-    root = Function("go", Kind.PROCESS, (), (check("g"), ACT, DONE, NO))
-    run = Run({"go": replace(program("go", root, gate))})
-    run.ok(Start("go"))
+    run = started(process(check("g"), ACT, DONE, NO), gate)
     for action, holds in (("knock", False), ("open", True)):
         run.tool(action)
-        process = run.configuration.processes["p1"]
-        prover = Prover(run.machine.programs, run.configuration, process, {}, lambda *_: True)
-        assert prover.leaf("g", {}).holds is holds
+        assert leaf_in(run, "g", judged=True).holds is holds

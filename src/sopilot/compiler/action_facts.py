@@ -3,9 +3,9 @@
 In:  the handbook's actions, predicates and procedures.
 Out: facts per action, the types of a procedure's own names, guards and secret names.
 
-An action that verifies, or opens or shuts a gate, changes nothing but gates; unless a
-procedure is there for it, it is guarded, or it says otherwise. Every other action may
-change everything. See ``design/proof.md``.
+An action that verifies, or opens or shuts a gate, changes nothing but gates, unless it is guarded,
+a procedure's goal, or declares otherwise. Every other action may change everything. See
+``design/proof.md``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Schema = Mapping[str, object]
 
 
 _BUILT_IN = {
-    # An answer stays true; a yes is to the state of things in which it was given.
+    # An answer stays true; a yes is about the state in which it was given.
     ASK_USER: ActionFacts({}, (), (), ()),
     CONFIRM: ActionFacts({}, (), (), None),
 }
@@ -56,8 +56,8 @@ def secret_names(handbook: Handbook) -> tuple[str, ...]:
 
 
 def _flows(handbook: Handbook) -> Iterator[tuple[str, str]]:
-    """Pairs of names: a value with the first one is passed on under the second. A place in an
-    answer is known by its last key."""
+    """Pairs of names: a value with the first name is passed on under the second. The name of a path
+    is its last key."""
     trees = [procedure.requires for procedure in handbook.procedures.values()]
     trees += [action.requires for action in handbook.actions.values()]
     bindings: list[CallBinding] = [leaf.arguments for tree in trees for leaf in leaves(tree)]
@@ -162,8 +162,7 @@ def _verifying(handbook: Handbook) -> set[str]:
 
 
 def _changing(handbook: Handbook) -> dict[str, tuple[str, ...] | None]:
-    """The topics that each action may change; by name, so that the order of keys in a handbook
-    leaves no mark."""
+    """The topics that each action may change, sorted by action."""
     goals = {procedure.action for procedure in handbook.procedures.values()}
     looking = _verifying(handbook) - goals
     return {

@@ -1,12 +1,11 @@
 """Frame factoring: no function checks more than seven things.
 
 In:  a simplified tree.
-Out: a plan whose functions stay within the leaf budget, each with a name: heavy subtrees become
-     functions of their own, long lists are cut into runs. Both keep the order of the checks and
-     the value. A ``first`` inside an evidence-complete option always becomes a function, so that
-     every result a condition reads is bound. A part with an ``otherwise`` of its own stays where
-     its refusal is, since a group only returns true or false; many of them may exceed the
-     budget.
+Out: a plan whose functions stay within the leaf budget. Heavy subtrees become functions, and long
+     lists are cut into runs; both keep the order and the value. A ``first`` inside an
+     evidence-complete option always becomes a function, so that every result in a condition is
+     bound. A part with its own ``otherwise`` stays in place, since a group only returns true or
+     false; many of them may exceed the budget.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FactorNode:
-    """An operator over leaves, groups and further operators. ``otherwise`` follows a refusal
-    for it."""
+    """An operator over leaves, groups and further operators, with its own ``otherwise``."""
 
     operator: type
     children: tuple[Plan, ...]

@@ -1,14 +1,13 @@
 """Rules and gates: one function per predicate.
 
 In:  a predicate and its ranked recipes.
-Out: a function that makes the verifier calls, or opens the gate, and returns ``{holds,
-     evidence}``: the observed truth, whatever truth the handbook wants. A gate's frame stays on
-     the stack while the user answers. Two templates cover every gate: ``login`` opens the first
-     gate, ``second_factor`` one behind another gate.
+Out: a function that makes the verifier calls or opens the gate, and returns ``{holds, evidence}``,
+     the observed truth. A gate's frame stays on the stack while the user answers. Two templates
+     cover every gate: ``login`` opens the first gate, ``second_factor`` one behind another gate.
 
-A parameter is optional where the procedure may leave it without a value and the author says what
-that means: the verdict compares it with `null` or doesn't read it, and recipes hand it on only to
-inputs that may be left out. Elsewhere a missing value leaves the predicate undecided (P1).
+A parameter is optional if the procedure may leave it without a value and the predicate defines what
+that means: the verdict compares it with `null` or doesn't read it, and recipes pass it only to
+optional inputs. Otherwise a missing value leaves the predicate undecided (P1).
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ def optional_parameters(
     predicates: Mapping[str, Predicate],
     actions: Mapping[str, Action],
 ) -> dict[str, tuple[str, ...]]:
-    """By predicate."""
+    """Predicate → its parameters that may have no value in this procedure."""
     values = [(leaf.predicate, *argument) for leaf in required for argument in leaf.arguments]
     empty = [
         (name, parameter)
@@ -79,7 +78,7 @@ def optional_parameters(
 def optional_names(
     names: Iterable[str], required: Sequence[Leaf], optional: Mapping[str, tuple[str, ...]]
 ) -> tuple[str, ...]:
-    """The names, of these, that every check may be without."""
+    """Those names that no check needs."""
     if not optional:
         return ()
     needed = {
@@ -155,7 +154,7 @@ def rule_function(
     actions: Mapping[str, Action],
     optional: tuple[str, ...] = (),
 ) -> Function:
-    """``optional`` are parameters that may be without a value beside the predicate's own."""
+    """``optional`` are parameters that may have no value, beside the predicate's own."""
     calls = recipes.chosen
     steps: list[Step] = []
     for number, call in enumerate(calls, 1):

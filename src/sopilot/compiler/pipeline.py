@@ -1,9 +1,9 @@
 """The passes, in order.
 
 simplify            one-child nodes, nesting, repeats
-rank recipes        which verifier, per predicate
+rank recipes        the verifier of each predicate
 close guards        Eq. 2: the gates those verifiers need
-order               gates before the checks that need them, where order is free
+order               gates before the checks that need them, where the order is free
 hoist               the missing gates in front
 settle              drop checks that earlier ones have settled
 factor              functions of at most seven checks
@@ -67,20 +67,20 @@ class Explanation:
     groups: tuple[Group, ...]
     tree: Tree
     unchecked: tuple[tuple[str, Leaf], ...] = ()
-    """Verifier actions with a requirement that is not put in front and that nothing here checks."""
+    """Verifier actions with a requirement that is neither hoisted nor checked here."""
     unopened: tuple[Unopened, ...] = ()
-    """Checks that may come to their turn while a gate they need is shut."""
+    """Checks that may run while a gate they need is shut."""
     dropped: tuple[Dropped, ...] = ()
     """Checks and options that earlier checks have settled."""
     postponed: tuple[Tree, ...] = ()
-    """Options that owe no evidence, tried only while nothing else holds."""
+    """Options without a verifier, tried only if no other option holds."""
     excluded: tuple[str, ...] = ()
-    """Predicates that no path comes to: earlier checks exclude them."""
+    """Predicates that no path reaches, because earlier checks exclude them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Skeleton:
-    """The part that programs of procedures with the same tree share: all but the constants."""
+    """The part that programs with the same tree share: everything but the constants."""
 
     functions: Mapping[str, Function]
     explanation: Explanation
@@ -100,10 +100,10 @@ class Compiled:
 class Compiler:
     """Compiles the procedures of handbooks that share actions and predicates.
 
-    Results that depend only on the actions, predicates and offered tools are computed
-    once and shared between programs. ``wide_first`` is for benchmarks: a reader of the full
-    state comes before narrower verifiers. So is ``evidence_complete``: every option of an
-    ``any`` is checked before it is decided, also those that no tool verifies.
+    Results that depend only on the actions, predicates and offered tools are computed once. Two
+    options are for benchmarks: with ``wide_first`` a reader of the full state comes before narrower
+    verifiers, and with ``evidence_complete`` every option of an ``any`` is checked before it is
+    decided, even without a tool.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Compiler:
                 tools=self._tools,
             ),
             compiler=__version__,
-            # By name: the order of keys in a handbook means nothing, so it leaves no mark.
+            # By name: the order of a handbook's keys must not change the program.
             constants=dict(sorted(handbook.parameters.items())),
             guarded=facts.guarded,
             types=skeleton.types,
@@ -164,8 +164,8 @@ class Compiler:
         return Compiled(program, skeleton.explanation)
 
     def _facts_of(self, handbook: Handbook) -> HandbookFacts:
-        """Handbooks with the same goals share their facts, unless something is secret: where a
-        secret goes depends on the requirements."""
+        """Facts, shared by handbooks with the same goals unless something is secret: how a secret
+        spreads depends on the requirements."""
         procedures = handbook.procedures.values()
         goals = tuple([(item.action, bool(item.confirm)) for item in procedures])
         guarded = tuple([item.name for item in handbook.actions.values() if item.is_guarded])
@@ -179,7 +179,7 @@ class Compiler:
         return facts
 
     def _verify(self, program: Program) -> None:
-        """Constants do not matter to the verifier, so a skeleton is looked at once."""
+        """The verifier doesn't read constants, so it runs once per skeleton."""
         functions = program.functions
         judging = {name: item for name, item in functions.items() if item.predicate}
         predicates = frozenset([item.predicate or "" for item in judging.values()])
@@ -189,7 +189,7 @@ class Compiler:
     def _checked(
         self, handbook: Handbook, procedure: Procedure
     ) -> tuple[Tree, tuple[Guard, ...], Settled]:
-        """The tree that is checked, the gates that it needs, and the checks dropped from it."""
+        """The tree that is left to check, the gates that it needs, and what was dropped."""
         tree = simplify(obligations(handbook, procedure), self._closure.same)
         guards = self._closure.close(tree)
         ordered = order_by_prerequisite(tree, guards, self._closure)
@@ -245,7 +245,7 @@ class Compiler:
             if rule in called:
                 functions[rule] = self._function(rule, predicate, optional.get(predicate, ()))
         for name, item in self._predicates.items():
-            # It identifies the customer, in every procedure.
+            # A gate that identifies the customer belongs to every procedure.
             if item.principal and name not in used:
                 functions[names.rule(name)] = self._function(names.rule(name), name, ())
         explanation = Explanation(
@@ -269,7 +269,7 @@ class Compiler:
         return Skeleton(functions, explanation, types)
 
     def _function(self, name: str, predicate_name: str, optional: tuple[str, ...]) -> Function:
-        # One name can stand for two predicates: the goal's namesake is called something else.
+        # One name may belong to two predicates: the goal's namesake is renamed.
         key = (name, predicate_name, optional)
         function = self._functions.get(key)
         if function is None:
@@ -291,7 +291,7 @@ class Compiler:
 
 
 def _key(procedure: Procedure, goal: Action) -> object:
-    """All that a skeleton is made of; the tree that is only worded is not."""
+    """Everything that a skeleton depends on."""
     return (
         procedure.name,
         procedure.action,

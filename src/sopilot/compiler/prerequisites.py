@@ -46,7 +46,7 @@ Chosen = Callable[[str], Recipe]
 def required_gates(requires: Tree, predicates: Mapping[str, Predicate]) -> tuple[Leaf, ...]:
     """The gates that a requirement wants open on every path, in source order."""
     if isinstance(requires, Leaf):
-        # A gate that must be shut is not opened to find that out.
+        # Don't open a gate that must be shut.
         return (requires,) if requires.wanted and predicates[requires.predicate].is_gate else ()
     if isinstance(requires, CONJUNCTION):
         result: dict[Leaf, None] = {}
@@ -77,7 +77,7 @@ class GuardClosure:
         chosen: Chosen,
     ) -> None:
         self.same: dict[str, Leaf] = {}
-        """For the key of a leaf, the one that was met first."""
+        """Key → the first leaf with that key."""
         self._actions = actions
         self._predicates = predicates
         self._chosen = chosen
@@ -85,14 +85,14 @@ class GuardClosure:
         self._needed: dict[str, frozenset[Leaf]] = {}
 
     def direct(self, leaf: Leaf) -> tuple[tuple[Leaf, str], ...]:
-        """The gates that verifying (or opening) this leaf needs, each with the action."""
+        """The gates that verifying or opening this leaf needs, each with the action."""
         known = self._of_leaf.get(leaf.key)
         if known is None:
             known = self._of_leaf[leaf.key] = tuple(self._find(leaf))
         return known
 
     def needed(self, leaf: Leaf) -> frozenset[Leaf]:
-        """Every gate that must be open for this leaf, through other gates too."""
+        """Every gate that must be open for this leaf, directly or through other gates."""
         known = self._needed.get(leaf.key)
         if known is None:
             leafs: set[Leaf] = set()
@@ -143,9 +143,8 @@ class GuardClosure:
     def unchecked(self, in_tree: Collection[Leaf]) -> Iterable[tuple[str, Leaf]]:
         """Requirements of the verifiers of these leaves that are neither hoisted nor among them.
 
-        Only gates that must be open on every path are hoisted: a verifier may serve one
-        option of several, and its requirement must not become everybody's. The author
-        is told instead.
+        Only gates that must be open on every path are hoisted: a verifier may serve only one of
+        several options. The author gets a warning about other requirements.
         """
         left_out = (item for leaf in in_tree for item in self._not_hoisted(leaf))
         return dict.fromkeys(item for item in left_out if item[1] not in in_tree)
@@ -160,7 +159,7 @@ class GuardClosure:
             demanded = substitute(requires, terms)
             hoisted = required_gates(demanded, self._predicates)
             for needed in leaves(demanded):
-                # A gate that is opened only where it is shut waits for nothing.
+                # A gate that may only be opened while it is shut has no prerequisite in that.
                 if needed not in hoisted and needed != negate(leaf):
                     yield call.action, needed
 

@@ -4,13 +4,12 @@ In:  a predicate's alternatives in source order, the actions that are offered.
 Out: the alternatives that can be carried out, most robust first, and notes on the others.
 
 The narrowest comes first: a reader of the full state shows everybody's data, so it comes after
-every recipe that can be carried out whole without one. Then: fewest values to find, fewest gates
-to open, fewest calls, source order. ``wide_first`` turns the first rule round, for benchmarks
-that measure with such a reader. A fallback must not need a gate that the chosen recipe doesn't
-need: it is still shut by then.
+every whole recipe without one. Then: fewest values to find, fewest gates to open, fewest calls,
+source order. ``wide_first`` reverses the first rule, for benchmarks with such a reader. A fallback
+must not need a gate that the chosen recipe doesn't need, because that gate is still shut.
 
-The module also resolves the calls of a procedure's checks (``Callees``), and finds the checks of
-a guarded action that a model judges or that can't be proven.
+The module also resolves the calls of a procedure's checks (``Callees``), and finds the checks of a
+guarded action that a model judges or that can't be proven.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ from sopilot.program.model import Act, ActionFacts, Arguments, Function, Kind, L
 
 
 class Callees:
-    """``scope`` are the names of the process, ``optional`` the parameters of each predicate that
-    may be without a value."""
+    """The function and arguments of each check. ``scope`` are the names of the process,
+    ``optional`` the parameters of each predicate that may have no value."""
 
     def __init__(
         self, names: Names, scope: frozenset[str], optional: Mapping[str, tuple[str, ...]]
@@ -40,7 +39,7 @@ class Callees:
         self._scope = scope
         self._optional = optional
         self.predicates: dict[str, None] = {}
-        """Of all leaves that were asked about."""
+        """The predicates of all resolved leaves, in order."""
 
     def of(self, leaf: Leaf | Group) -> tuple[str, Arguments]:
         if isinstance(leaf, Group):
@@ -60,8 +59,8 @@ class Callees:
 
 @dataclass(frozen=True, slots=True)
 class Unprovable:
-    """``verifier`` is the action that changes the state it reads; empty if no machine can judge
-    and the handbook trusts no model."""
+    """A predicate that can't be proven. ``verifier`` is the action that changes what it reads;
+    empty if there is no verdict and the handbook trusts no model."""
 
     predicate: str
     verifier: str = ""
@@ -117,7 +116,7 @@ def _rules(program: Program) -> Iterator[Function]:
 
 
 def _disturbs_itself(recipe: tuple[Act, ...], program: Program) -> str:
-    """The first call of a recipe that makes its own answer old; empty without one."""
+    """The first call of a recipe that makes its own answer stale; empty if there is none."""
     return next((act.action for act in recipe if _is_never_fresh(program.actions[act.action])), "")
 
 
@@ -158,7 +157,7 @@ def _values_to_find(call: ActionCall, action: Action, parameters: tuple[str, ...
 
 
 def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
-    """The calls that can be made: offered, and reading no answer of a call that isn't."""
+    """The calls that are offered and don't read the answer of a call that isn't."""
     usable: list[ActionCall] = []
     gone: set[str] = set()
     for call in recipe:
@@ -172,8 +171,8 @@ def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
 
 
 class ChosenRecipes:
-    """Ranks the recipes of predicates on first use. A class of its own without a reference to the
-    compiler, so that no cycle keeps a compiler alive."""
+    """Ranks the recipes of predicates on first use. It has no reference to the compiler, so that no
+    reference cycle keeps a compiler alive."""
 
     def __init__(
         self,
@@ -214,7 +213,7 @@ class ChosenRecipes:
                 _values_to_find(call, action, predicate.parameters)
                 for call, action in zip(usable, actions, strict=True)
             )
-            # A reader that stands for only a part of the recipe proves less than the whole.
+            # A reader that replaces only a part of the recipe proves less than the whole.
             left_out = len(recipe) - len(usable)
             reads_all = [action.full_state for action in actions]
             whole = self._wide_first and not left_out and all(reads_all)
@@ -238,13 +237,13 @@ class ChosenRecipes:
         return RankedRecipes(chosen, tuple(fallbacks), tuple(notes), _because(key, len(ranked)))
 
     def verifying(self, predicate: str) -> Recipe:
-        """The chosen one; none where no tool verifies it."""
+        """The chosen recipe; empty if no tool verifies the predicate."""
         result = self._predicates[predicate]
         unverified = result.tool_free or result.done is not None
         return () if unverified else self.of(predicate).chosen
 
     def among(self, predicates: Iterable[str]) -> dict[str, RankedRecipes]:
-        """Of these predicates, as far as they have any."""
+        """The ranked recipes of those predicates that have any."""
         return {name: self._ranked[name] for name in predicates if name in self._ranked}
 
 

@@ -9,8 +9,8 @@ Out: its steps. Outside ``any``, conjunctions and ``first`` are jumping code: ea
                                  check b  (met → accept)
                                  check c  (unmet → refuse)
 
-A result that is known to be met on every way to a check is not asked again. A check whose slot
-may be bound already names the same slot, and the machine reuses the result.
+A check isn't repeated if every path to it has met it. Otherwise the repeated check names the same
+slot, and the machine reuses a bound result.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def goal_arguments(terms: Binding, scope: frozenset[str]) -> Arguments:
 
 
 def refusal(handbook: Handbook, otherwise: str) -> FailStep:
-    """The refusing step: it starts another procedure, tells the user something, or neither."""
+    """The refusing step, which may start another procedure or tell the user something."""
     if otherwise in handbook.procedures:
         messages = {"en": f"then start `{otherwise}`", "zh": f"然后 start `{otherwise}`"}
         return FailStep("refuse", Translated(messages), otherwise)
@@ -119,11 +119,11 @@ Resolve = Callable[[Leaf | Group], tuple[str, Arguments]]
 """A leaf or group → the function that checks it and its arguments."""
 
 _Draft = tuple[str, str, Arguments, str, bool]
-"""A check that does not know yet where it goes: label, function, arguments, slot, wanted."""
+"""A check without its targets: label, function, arguments, slot, wanted."""
 
 
 class VisitMark:
-    """A place in the code that is not known yet."""
+    """A target whose position in the code isn't known yet."""
 
     __slots__ = ("position", "used")
 
@@ -134,7 +134,7 @@ class VisitMark:
 
 
 _Goes = tuple[VisitMark | None, VisitMark] | None
-"""Where a step leads if it is met (without a mark: to the next one), and if not."""
+"""The targets of a step if it is met (``None``: the next step) and if it isn't."""
 
 
 class Schedule:
@@ -171,7 +171,7 @@ class Schedule:
         refuse: Callable[[str], FailStep],
         otherwise: str = "",
     ) -> tuple[Step, ...]:
-        """``refuse`` makes the step that refuses by an ``otherwise``; the process has its own."""
+        """``refuse`` makes the step that refuses by an ``otherwise``, such as the process's own."""
         accept = VisitMark()
         self._refusals[otherwise] = VisitMark()
         self._jump(plan, accept, self._refusals[otherwise], accept_is_next=True)

@@ -5,16 +5,16 @@ conjunctions, nested nodes of the same operator and repeated children.
 
     all[all[a, b], a, in_order[c]]  →  all[a, b, c]
 
-``Settled`` drops rules that are required before on every way there, and options that contradict
-one of those. Options of an ``any`` that no tool verifies owe no evidence: they are tried only
-while nothing else holds.
+``Settled`` drops rules that every path has required before, and options that contradict one of
+those. Options of an ``any`` that no tool verifies owe no evidence: they are tried only if no other
+option holds.
 
     in_order[a, first[not a, b]]  →  in_order[a, b]
     any[read, free]               →  first[read, free]
 
-Gates open while a process runs, so a shut gate settles nothing; neither does what was checked
-before a verifier that changes something. An option that was not met may be undecided: it cannot
-hold further on, and its opposite need not hold either.
+A shut gate settles nothing, since gates open while a process runs. Neither do checks before a
+verifier that changes something. An option that wasn't met may be undecided: it can't hold later on,
+and its opposite need not hold either.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from sopilot.handbook.requirements import (
 from sopilot.messages.errors import mistake
 
 Facts = dict[str, tuple[Leaf, bool]]
-"""Question of a rule → the leaf that was met on every way here, or (``False``) the opposite
-of one that was not."""
+"""Question of a rule → the leaf that every path here has met, or (``False``) the opposite of a leaf
+that wasn't met."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """``what`` needs no check any more because ``known`` came before it; ``impossible``: it could
-    not hold, else it holds already."""
+    """``what`` needs no check because ``known`` came before it: it holds already, or it is
+    ``impossible``."""
 
     what: Tree
     known: Leaf
@@ -69,10 +69,10 @@ class Settled:
         self._predicates = predicates
         self.dropped: list[Dropped] = []
         self.postponed: list[Tree] = []
-        """Options that are tried only while nothing else holds."""
+        """Options that are tried only if no other option holds."""
 
     def tree(self, tree: Tree) -> Tree:
-        """The tree that is left; as it is, where nothing could satisfy it."""
+        """The tree that is left to check; unchanged if nothing could satisfy it."""
         left = self._left(tree, {})
         if isinstance(left, Dropped):
             self.dropped.clear()
@@ -102,8 +102,8 @@ class Settled:
         return bool(some) and all(item.tool_free and not item.is_gate for item in some)
 
     def _left(self, tree: Tree, facts: Facts, *, complete: bool = False) -> Tree | Dropped:
-        """The tree that is left to check, ``NOTHING`` if it holds already; the reason if it can't.
-        ``complete``: inside an ``any``, where every check is made before anything is decided."""
+        """The tree that is left to check: ``NOTHING`` if it holds already, the reason if it can't.
+        ``complete``: inside an ``any``, where all checks come before any decision."""
         if isinstance(tree, Leaf):
             fact = facts.get(tree.question)
             if fact is None:
@@ -189,7 +189,7 @@ class Settled:
             self._add(tree, facts)
 
     def _learn_leaf(self, leaf: Leaf, facts: Facts, *, met: bool = True) -> None:
-        """``met``: it is known; else only that its opposite was not."""
+        """``met``: the leaf holds; otherwise only its opposite wasn't met."""
         if self._disturbs(leaf.predicate):
             facts.clear()
         elif self._predicates[leaf.predicate].established_by is None and (

@@ -1,15 +1,14 @@
-"""No check twice on one path: a way on which a result is known goes where that result leads.
+"""Jump threading: a path on which a result is known goes where that result leads.
 
 In:  the steps of one function, every jump down the listing.
-Out: steps that ask the same, in the same order, and come to the same; no path has two checks
-     that read alike. Steps between two of them are written once for each answer, where the
-     answers part.
+Out: equivalent steps in the same order, without two equal checks on one path. Steps between such
+     checks are written once for each answer.
 
     check a  (met → 3)                 check a  (either way)
     check x  (unmet → refuse)     →    check x  (unmet → refuse)
     check x  (unmet → refuse)
 
-A check that was not met may be undecided: only the wanted result is excluded.
+A check that wasn't met may be undecided, so only the wanted result is excluded.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _Facts = dict[str, frozenset[bool | None]]
 
 @dataclass(frozen=True, slots=True)
 class _Node:
-    """A step of the new code: the old one, and the nodes that it goes to (first: as in the
-    listing ``met``, ``then``, ``next``)."""
+    """A step of the new code: the old step, and the nodes that it goes to; ``met``, ``then`` or
+    ``next`` first."""
 
     step: int
     targets: tuple[int, ...]
@@ -46,7 +45,7 @@ def thread(steps: tuple[Step, ...], numbered: Callable[[str], str]) -> tuple[Ste
 
 
 def _repeated(steps: Sequence[Step]) -> frozenset[str]:
-    """The slots of checks that read alike, one of them on a path from another."""
+    """The slots of equal checks of which one is reachable from another."""
     slots = [step.slot for step in steps if isinstance(step, Check)]
     if len(slots) == len(set(slots)):
         return frozenset()
@@ -61,7 +60,7 @@ def _repeated(steps: Sequence[Step]) -> frozenset[str]:
             for index in places:
                 step = steps[index]
                 assert isinstance(step, Check)
-                # Where either answer leads to the same place, neither is asked for.
+                # If both answers lead to the same step, neither is wanted.
                 wanted = step.wanted or step.met == step.unmet
                 alike.setdefault(replace(step, label="", wanted=wanted), []).append(index)
             several += [(slot, some) for some in alike.values()]
@@ -83,7 +82,7 @@ def _without(
     code = _Specialised(steps, targets, needed)
     first = code.node(0, {})
     if _acts(steps) and not _acts([steps[node.step] for node in code.nodes]):
-        # Nothing could satisfy it: a contradiction stays as it was written.
+        # Nothing could satisfy it: keep a contradiction as it was written.
         code = _Specialised(steps, targets, needed, to_the_letter=False)
         first = code.node(0, {})
     return _listing(steps, code.nodes, first, numbered)
@@ -109,8 +108,7 @@ def _checked_below(
 
 
 class _Specialised:
-    """The code with a copy of a step for each set of results known there; equal copies are
-    merged."""
+    """The code with a copy of each step per set of known results; equal copies are merged."""
 
     def __init__(
         self,
@@ -206,7 +204,7 @@ def _listing(
 
 
 def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[int]:
-    """Down the listing, and where it can be, what stood below a step stands below it still."""
+    """The nodes in listing order. If possible, a step stays above the step it fell through to."""
     waiting = _arrivals(nodes, first)
     ready = {first}
     order: list[int] = []
@@ -224,7 +222,7 @@ def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[in
 
 
 def _arrivals(nodes: Sequence[_Node], first: int) -> dict[int, int]:
-    """For every node that is reached from another, from how many."""
+    """Node → the number of nodes that go to it."""
     numbers: dict[int, int] = {}
     seen = [first]
     for node in seen:
@@ -237,14 +235,14 @@ def _arrivals(nodes: Sequence[_Node], first: int) -> dict[int, int]:
 
 
 def _falls_to(step: Step, node: _Node) -> int | None:
-    """The node that the listing went on with, ``None`` where it jumped or ended."""
+    """The node that the step fell through to; ``None`` if it jumped or ended."""
     if isinstance(step, Branch) or not node.targets:
         return None
     return node.targets[1 if isinstance(step, Check) and step.met is not None else 0]
 
 
 def without_uncalled(functions: dict[str, Function], entry: str) -> set[str]:
-    """Remove the groups that no path comes to; return the names that the others call."""
+    """Remove the groups that no path reaches; return the names that the others call."""
 
     def called_by(name: str) -> list[str]:
         return [step.function for step in functions[name].checks] if name in functions else []

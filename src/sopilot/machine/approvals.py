@@ -1,6 +1,6 @@
 """Calls of a session: ids in use, held calls with their approvals, unknown outcomes. Pure.
 
-Folded event by event, live and on resume alike.
+Folded event by event, both live and on resume.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Ruling:
     reason: JSON
     seq: int
     principal: Mapping[str, JSON] = field(default_factory=dict)
-    """How they proved who they are; empty: they did not."""
+    """Proof of identity; empty if unauthenticated."""
 
     @property
     def identity(self) -> str:
@@ -53,9 +53,9 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class HeldCall:
-    """A call that waits for approval. ``arguments`` are the ones that would run: amended or not.
+    """A call that waits for approval. ``arguments`` include amendments.
 
-    ``why`` names checks that are not proven: who approves then, approves without their proof.
+    ``why`` names unproven checks; an approval then stands in for their proof.
     """
 
     call_id: str
@@ -72,11 +72,11 @@ class HeldCall:
     amended: bool = False
     why: str = ""
     facts: tuple[JSON, ...] | None = ()
-    """The unproven checks as data (``Licence.facts``); ``None``: they can't be read."""
+    """The unproven checks as data (``Licence.facts``); ``None`` if they are unreadable."""
 
     @property
     def lasts(self) -> int | None:
-        """Seconds that it may take."""
+        """Seconds from the request to its expiry."""
         return None if self.expires_at is None else round(self.expires_at - self.requested_at)
 
     def has_expired(self, now: float) -> bool:
@@ -92,7 +92,7 @@ class HeldCall:
 
     @property
     def version(self) -> int:
-        """The event that gave it the arguments that it has."""
+        """The event that gave it its present arguments."""
         return next((ruling.seq for ruling in self.rulings if ruling.decision == "amend"), self.seq)
 
     @property
@@ -132,7 +132,7 @@ class HeldCall:
 
 
 def rule(held: HeldCall, ruling: Ruling, *, at: float, arguments: Mapping[str, JSON]) -> HeldCall:
-    """The held call after a decision; unchanged by one that does not count.
+    """The held call after a decision. A decision that doesn't count changes nothing.
 
     A decision counts from a named person in one of the roles, while the call is
     open. ``expire`` needs no person.
@@ -155,10 +155,10 @@ def rule(held: HeldCall, ruling: Ruling, *, at: float, arguments: Mapping[str, J
 
 
 def count_approvals(approvers: Iterable[tuple[str, str]], roles: Sequence[str], needed: int) -> int:
-    """Approvals that stand together: distinct persons, in distinct roles where roles suffice.
+    """The number of approvals by distinct persons, in distinct roles if there are enough roles.
 
     ``approvers`` are persons with the roles in which they approved. A person may have approved in
-    several roles and a role may have several approvers, so the most that fit together is a
+    several roles and a role may have several approvers, so the number is that of a maximum
     matching.
     """
     people: dict[str, set[str]] = {}
@@ -182,7 +182,7 @@ def count_approvals(approvers: Iterable[tuple[str, str]], roles: Sequence[str], 
 _OF_CALLS = frozenset({"domain_call", "domain_result", "decision", "note", "fail"})
 
 END_SESSION = "end_session"
-"""The note of an executor that has no machine, at its end."""
+"""The note with which an executor without a machine ends."""
 
 LONGEST_ID = 200
 """Of a call, in characters."""
@@ -190,11 +190,11 @@ LONGEST_ID = 200
 
 @dataclass(slots=True)
 class CallLedger:
-    """``made`` are the ids of calls that were made, ``seen`` those and every held one."""
+    """``made`` are the ids of calls that were made; ``seen`` has the ids of held calls too."""
 
     seen: set[str] = field(default_factory=set)
     numbers: dict[str, int] = field(default_factory=dict, compare=False)
-    """Wanted id → the number to try next where it is taken."""
+    """Requested id → the next number to try if it is taken."""
     made: set[str] = field(default_factory=set)
     answered: dict[str, int] = field(default_factory=dict)
     """Call id → seq of its ``domain_result``."""
@@ -202,9 +202,9 @@ class CallLedger:
     """Call id → seq of the note that its outcome is unknown, until a person resolves it."""
     held: dict[str, HeldCall] = field(default_factory=dict)
     requesters: set[str] = field(default_factory=set)
-    """The people who asked for the session: its opener, and those who took it up."""
+    """The people who opened the session or took it up."""
     ended: bool = False
-    """An executor without a machine has said that it is done."""
+    """Whether an executor without a machine has ended."""
     given_up: str | None = None
     """The last process that the user or the runtime gave up."""
 
@@ -257,7 +257,7 @@ class CallLedger:
                 self.held[call_id] = _held(call_id, details, event)
 
     def forecast(self, events: Sequence[Event]) -> CallLedger:
-        """The ledger of held and unknown calls after these events, which are not written yet."""
+        """The held and unknown calls after these events, which aren't written yet."""
         if not (self.held or self.unknown):
             for event in events:
                 if event.kind in ("note", "fail"):  # nothing else changes what is forecast
@@ -275,8 +275,7 @@ class CallLedger:
         return ahead
 
     def fresh_id(self, wanted: str) -> str:
-        """``wanted``, or with a number behind it: models use ids again, and may write long ones,
-        which are cut: registers find calls by them."""
+        """An unused id: ``wanted`` cut to ``LONGEST_ID``, with a number if it is taken."""
         base = wanted[:LONGEST_ID] or "call"
         if base not in self.seen:
             return base
@@ -298,7 +297,7 @@ def _held(call_id: str, details: Mapping[str, JSON], event: Event) -> HeldCall:
         arguments=_mapping(details.get("arguments")),
         process=event.process,
         roles=tuple(str(role) for role in roles) if isinstance(roles, list | tuple) else (),
-        # A request that cannot be read is never satisfied.
+        # An unreadable request is never satisfied.
         needed=needed if isinstance(needed, int) and needed > 0 else 1_000_000,
         requested_at=event.at,
         expires_at=float(expires) if isinstance(expires, int | float) else None,

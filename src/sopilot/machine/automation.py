@@ -1,9 +1,8 @@
-"""Transitions that need no judgement, taken by the machine where a run allows it.
+"""Transitions that need no judgement, which the machine takes if the run's settings allow it.
 
-A check isn't asked again while its slot is bound in the frame or its gate is open. Where a run
-allows it, nor while the process has a verdict on the same rule for the same values whose evidence
-is whole, newest and fresh. Neither proves anything for a guarded action: its proof is made anew
-at the act.
+The machine always reuses a result whose slot is bound in the frame or whose gate is open. The
+settings may let it reuse a verdict of the process on the same rule and values, if its evidence is
+whole, newest and fresh. Reuse proves nothing for a guarded action, which is proven anew at the act.
 """
 
 from __future__ import annotations
@@ -32,18 +31,15 @@ from sopilot.values.json import JSON, Judge
 
 @dataclass(frozen=True, slots=True)
 class Automation:
-    """Transitions that the machine takes by itself beyond reuse in a frame. Without any, the
-    executor does everything.
+    """Transitions that the machine takes by itself, beside reuse in a frame; none by default.
 
-    ``reuse_verdicts``: checks that the process has judged for the same values already, on
-    evidence that is still whole, newest and fresh.
-    ``take_branches``: branches whose condition is over bound results.
+    ``take_branches``: branches, whose condition is over bound results.
     ``group_returns``: returns of groups, whose value is a condition.
     ``enter_calls``: calls whose arguments all have a value.
     ``bind_evidence``: calls of a rule that an earlier, fresh result answers already.
-    ``machine_verdicts``: returns of rules with a verdict, and of gates whose
-    establishing action succeeded.
-    ``complete``, ``fail``: the end of a process where the program ends.
+    ``machine_verdicts``: returns of rules with a verdict, and of gates whose action succeeded.
+    ``complete``, ``fail``: the end of the process, where the program ends.
+    ``reuse_verdicts``: checks with a verdict of the process that still stands.
     """
 
     take_branches: bool = False
@@ -59,7 +55,7 @@ class Automation:
 def determined(
     here: Position, automation: Automation, judge: Judge | None
 ) -> tuple[Operation, str] | None:
-    """The operation that follows without the executor, and on what ground."""
+    """The operation that follows without the executor, and its ground."""
     step = here.step
     if isinstance(step, Branch):
         if automation.take_branches:
@@ -132,7 +128,7 @@ def _cited(here: Position) -> list[CallRecord]:
 
 
 def _variables(here: Position) -> dict[str, JSON] | None:
-    """The variables of a verdict, ``None`` while a value is missing."""
+    """The variables of a verdict; ``None`` while a value is missing."""
     function = here.layout.function
     clock = here.configuration.clock
     variables: dict[str, JSON] = {"now": clock} if clock else {}
@@ -156,7 +152,7 @@ def _variables(here: Position) -> dict[str, JSON] | None:
 
 
 def bound_already(here: Position, step: Check) -> tuple[Bound, str] | None:
-    """The result of the check that holds without asking, and on what ground."""
+    """The bound result or open gate that settles the check, and its ground."""
     bound = here.frame.slots.get(step.slot)
     if bound is not None:
         return bound, sentence("bound-already")
@@ -187,7 +183,7 @@ def judged_already(here: Position, step: Check) -> tuple[Bound, str] | None:
 def _stands(here: Position, step: Check, values: dict[str, JSON], bound: Bound) -> bool:
     layout = here.program.functions[step.function]
     if not layout.recipes:
-        # Judged by its values alone; what only the user said may be another now.
+        # Judged by its values alone; the user may give another value now.
         return not layout.learnable
     cited = frozenset(bound.evidence)
     results = [result for result in here.process.results if result.seq in cited]

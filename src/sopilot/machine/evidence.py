@@ -1,4 +1,4 @@
-"""Results that speak for a verdict: citation, admissibility, freshness (P4 and P5)."""
+"""Evidence for a verdict: citation, admissibility, freshness (P4 and P5)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ _UNKNOWN = ActionFacts({})
 def changes(programs: Programs, action: str) -> tuple[str, ...] | None:
     """The topics that a success of ``action`` may change; ``None`` is everything.
 
-    Programs that guard nothing carry no facts: there only what a program is for changes
-    anything.
+    Programs that guard nothing have no facts: then only goal actions change anything.
     """
     if not programs.actions:
         return None if action in programs.goal_actions else ()
@@ -39,7 +38,7 @@ def may_disturb(programs: Programs, action: str, verifier: str) -> bool:
 
 
 def may_unprove(programs: Programs, action: str) -> bool:
-    """Whether it may change what a rule reads, opens or shuts a gate, or is what was done."""
+    """Whether a success may change what a rule reads, or opens or shuts a gate or fact."""
     for layout in programs.layouts.values():
         for function in layout.functions.values():
             acts = [act.action for act in function.recipe_acts]
@@ -54,8 +53,8 @@ def may_unprove(programs: Programs, action: str) -> bool:
 
 
 def renewed(programs: Programs, configuration: Configuration, action: str) -> int:
-    """P8: since which event an action is called on its present connection; ``NEVER`` where it has
-    none, or where the handbook says that its state is shared."""
+    """P8: the event since which an action is called on its present connection; ``NEVER`` if it
+    has none, or if the handbook says that its state is shared."""
     if not configuration.connections or programs.actions.get(action, _UNKNOWN).shared:
         return NEVER
     of_it = (
@@ -100,8 +99,8 @@ def asked_otherwise(
     arguments: Mapping[str, JSON],
     newest: CallRecord,
 ) -> int:
-    """The number of a later call that differs only by arguments that the action doesn't know; 0
-    without one. The action ignores them, so it answered the same question."""
+    """The event of a later call that differs only by undeclared arguments, which the action
+    ignores: it answered the same question. 0 if there is none."""
     facts = programs.actions.get(action)
     declared: Collection[str] = facts.inputs.keys() if facts is not None else ()
 
@@ -121,7 +120,7 @@ def asked_otherwise(
 
 
 def is_current(programs: Programs, configuration: Configuration, result: CallRecord) -> bool:
-    """Whether a result still says how things are: asking again would tell nothing new."""
+    """Whether a result is the newest of its call and still fresh."""
     key = key_of(result.arguments)
     newest = configuration.answers.get(result.action, {}).get(key)
     if newest is None or newest.seq != result.seq:
@@ -137,7 +136,8 @@ def is_current(programs: Programs, configuration: Configuration, result: CallRec
 
 
 class Citation(NamedTuple):
-    """``how`` is ``cited`` or ``frame``; ``earlier`` are results from before the frame."""
+    """The evidence of a return. ``how`` is ``cited`` or ``frame``; ``earlier`` are results from
+    before the frame."""
 
     evidence: tuple[int, ...]
     how: str
@@ -155,7 +155,7 @@ class Citation(NamedTuple):
 
 
 def bind_evidence(here: Position, cited: Sequence[str]) -> Citation:
-    """The results a return stands on: what it cites, else what its frame gathered."""
+    """The results that a return cites, else those that its frame gathered."""
     if cited:
         return _resolve(here, cited)
     if here.layout.function.kind is Kind.GROUP:
@@ -205,7 +205,7 @@ def _is_answer(here: Position, wanted: WantedCall, result: CallRecord) -> bool:
 
 
 def wanted_here(here: Position, act: Act) -> list[WantedCall] | Absent:
-    """The calls that an act of a linked recipe stands for, as far as its answers are there."""
+    """The calls of an act of a linked recipe, given the answers so far."""
     recipe = next((item for item in here.layout.recipes if act in item), (act,))
     answers: dict[str, JSON] = {}
     for earlier in recipe:
@@ -232,8 +232,8 @@ def _answer_to(
     answers: dict[str, JSON],
     results: Sequence[CallRecord] | None = None,
 ) -> tuple[JSON] | None:
-    """The answer to an act, a list for one with ``each``, in a tuple. ``results`` are the ones
-    that count, failures included; by default the successes that the frame has gathered."""
+    """The answer to an act in a tuple; a list if the act has ``each``. ``results`` may include
+    failures; by default they are the successes that the frame has gathered."""
     wanted = wanted_calls(act, _values(here), answers, open_values=True)
     if isinstance(wanted, Absent):
         return None
@@ -250,8 +250,8 @@ def _answer_to(
 def frame_answers(
     here: Position, results: Sequence[CallRecord] | None = None
 ) -> tuple[dict[str, JSON], JSON] | None:
-    """The answers of the first recipe that is whole, by name, and the last one's; in ``results``,
-    or among the successes that the frame has gathered."""
+    """The answers of the first complete recipe by name, and its last answer. ``results`` as in
+    ``_answer_to``."""
     for recipe in here.layout.recipes:
         answers: dict[str, JSON] = {}
         for act in recipe:
@@ -273,7 +273,7 @@ def _gathered(here: Position) -> list[CallRecord]:
 
 
 def is_done(here: Position, act: Act, done: Sequence[CallRecord]) -> bool:
-    """Whether the frame has made the call, for every element where there are several."""
+    """Whether the frame has made all calls of an act."""
     if not here.layout.linked:
         return any(fits_result(here, act, item) for item in done)
     wanted = wanted_here(here, act)
@@ -295,11 +295,9 @@ def next_wanted(here: Position, act: Act) -> WantedCall | None:
 
 
 def borrowable(here: Position, act: Act) -> CallRecord | None:
-    """The latest earlier success that makes a repeated call of ``act`` needless: nothing newer
-    was answered, and nothing may have changed it since.
+    """The latest earlier success of the same call, if it is still current.
 
-    Only where every argument is known: a call with an open value may ask for
-    something else this time.
+    Every argument must be known: a call with an open value may ask for something else this time.
     """
     if act.each is not None:
         return None

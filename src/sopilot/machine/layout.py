@@ -30,7 +30,7 @@ from sopilot.values.json import JSON, Fields, same
 from sopilot.values.schema import violation
 
 Agreement = Callable[[JSON, JSON], bool]
-"""Whether two values say the same: in a redacted trace, as far as that can be told."""
+"""Whether two values are the same; in a redacted trace, whether they may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,9 @@ class FunctionLayout:
     def name(self) -> str:
         return self.function.name
 
-    def past_asking(self, label: str) -> str:
-        """The first step from ``label`` on that is not an ``Ask``."""
-        return self._past(label, (Ask,))
-
-    def past_acting(self, label: str) -> str:
-        """The first step from ``label`` on that is neither an ``Act`` nor an ``Ask``."""
-        return self._past(label, (Act, Ask))
-
-    def _past(self, label: str, kinds: tuple[type[Step], ...]) -> str:
+    def past_asking(self, label: str, *, acting: bool = False) -> str:
+        """The first step from ``label`` on that isn't an ``Ask`` (with ``acting``, an ``Act``)."""
+        kinds = (Act, Ask) if acting else (Ask,)
         seen = set()
         while isinstance(self.steps[label], kinds) and label not in seen:
             seen.add(label)
@@ -85,8 +79,7 @@ class FunctionLayout:
 
 @dataclass(frozen=True, slots=True)
 class ProgramLayout:
-    """``redacted``: made for a trace in which values may be withheld; a withheld value has any
-    type."""
+    """``redacted``: for a trace with withheld values, which may have any type."""
 
     program: Program
     functions: Mapping[str, FunctionLayout]
@@ -98,14 +91,14 @@ class ProgramLayout:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that a process may know: its inputs, and those that it learns."""
+        """The names that a process may know: its inputs and the names that it learns."""
         return self.entry.parameters.union(
             *(function.learnable for function in self.functions.values())
         )
 
     def depends_on(self, step: Check, names: frozenset[str]) -> bool:
-        """Whether a check may come out otherwise once these names have other values: as its
-        arguments, or as what a function below it learns."""
+        """Whether the result of a check may depend on these names: they are its arguments, or a
+        function below it learns them."""
         if any(not isinstance(term, Literal) and term.name in names for _, term in step.arguments):
             return True
         waiting, seen = [step.function], {step.function}
@@ -129,8 +122,8 @@ class ProgramLayout:
 def lay_out(program: Program, *, redacted: bool = False) -> ProgramLayout:
     """Prepare a verified program for running.
 
-    With ``redacted`` a withheld value agrees with every value that is not withheld. A program
-    keeps its layouts: many sessions run it, and many traces are judged by it.
+    With ``redacted`` a withheld value agrees with every value that isn't withheld. The program
+    caches its layouts, because many sessions run it.
     """
     key = ("layout", redacted)
     if key not in program.cache:
@@ -153,7 +146,7 @@ def _laid_out(program: Program, redacted: bool) -> ProgramLayout:
 
 
 def _may_agree(left: JSON, right: JSON) -> bool:
-    """Equal withheld values have equal references, so two references are compared."""
+    """Compare two references, since equal withheld values have equal ones."""
     return is_reference(left) != is_reference(right) or same(left, right)
 
 
@@ -207,8 +200,8 @@ class Programs:
 
 @dataclass(slots=True)
 class Moved:
-    """A transition that fits. ``added`` goes into the event's payload; ``process`` and
-    ``frame`` say where it happened when that is not the position before it."""
+    """An accepted transition. ``added`` goes into the event's payload. ``process`` and ``frame``
+    are where it happened, if that isn't the position before it."""
 
     configuration: Configuration
     added: Fields = field(default_factory=dict)
@@ -218,14 +211,14 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A transition that does not fit: a stable code and a sentence for the executor."""
+    """A refused transition: a stable code and a sentence for the executor."""
 
     code: str
     reason: str
 
 
 def refused(code: str, wording: str = "", /, **fields: object) -> Refused:
-    """``wording`` is the code of the sentence, where it isn't that of the refusal."""
+    """``wording`` is the code of the sentence, if it differs from that of the refusal."""
     return Refused(code, sentence(wording or code, **fields))
 
 

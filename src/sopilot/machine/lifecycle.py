@@ -82,8 +82,8 @@ def _values(
 
 
 def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
-    """Other values for the running process. It begins again where it stands open: results that
-    none of the changed names can touch stay bound, and everything else is unproven."""
+    """Change values of the running process. It begins again, and only results that don't depend on
+    the changed names stay bound."""
     process, root, entry = here.process, here.process.frames[0], here.program.entry
     values = _values(here.program, process.goal, fields["arguments"], here.program.names)
     if isinstance(values, Refused):
@@ -121,7 +121,7 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
 
 
 def _same(layout: ProgramLayout, process: Process, goal: str, values: Mapping[str, JSON]) -> bool:
-    """The same errand: the same goal, and no value that contradicts what it knows."""
+    """Whether a start means this process: the same goal, and no contradicting value."""
     if process.goal != goal:
         return False
     inputs = process.frames[0].locals if process.frames else process.arguments

@@ -54,12 +54,12 @@ from sopilot.trace.events import (
 from sopilot.values.json import Fields, Judge, made
 
 Grader = Callable[[Position, Return, Sequence[int]], str | None]
-"""The grade of a verdict on these results by a prover; the machine only records it."""
+"""The proof level of a verdict on these results, which the machine records."""
 
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a step. ``answer`` tells the executor what was done and where it stands."""
+    """The result of a step. ``answer`` tells the executor what was done and what fits next."""
 
     configuration: Configuration
     events: tuple[Event, ...]
@@ -111,10 +111,10 @@ class Machine:
         ground: str | None = None,
         grade: Grader | None = None,
     ) -> Outcome:
-        """The operation's own event first, then what the machine does by itself.
+        """Apply an operation, then every reuse and resumption that is due.
 
-        Never raises: an operation that does not fit leaves the configuration as
-        it was, but for the ``rejected`` event's number.
+        Never raises: an operation that doesn't fit changes only the configuration's next number,
+        which the ``rejected`` event takes.
         """
         after, event = self.apply(
             configuration, operation, at=at, actor=actor, ground=ground, grade=grade
@@ -135,7 +135,7 @@ class Machine:
         ground: str | None = None,
         grade: Grader | None = None,
     ) -> tuple[Configuration, Event]:
-        """The operation alone, as exactly one event."""
+        """Apply the operation alone, as exactly one event."""
         kind = type(operation)
         seq = configuration.next_seq
         problem = misshapen(operation)
@@ -198,9 +198,9 @@ class Machine:
         judge: Judge | None = None,
         grade: Grader | None = None,
     ) -> Outcome:
-        """Take every transition that needs no executor, until the next one does.
+        """Take every transition that ``automation`` allows, until the executor must decide.
 
-        Their events have the actor ``machine`` and a ``ground``.
+        The events have the actor ``machine`` and a ``ground``.
         """
         events: list[Event] = []
         configuration = self.follow(configuration, at, events)
@@ -239,7 +239,7 @@ class Machine:
                 return configuration
             frame = configuration.frame
             if frame is not None:
-                # A loop through bound slots comes back here: then the executor decides.
+                # A loop through bound slots came back here: the executor decides.
                 if (frame.opened, frame.cursor) in seen:
                     return configuration
                 seen.add((frame.opened, frame.cursor))
@@ -247,7 +247,7 @@ class Machine:
             events.append(event)
 
     def due(self, configuration: Configuration, at: float) -> tuple[Configuration, Event] | None:
-        """The one transition the machine takes next by itself, if there is one."""
+        """The transition that the machine takes next by itself, if there is one."""
         seq = configuration.next_seq
         process = configuration.process
         if process is None:
@@ -259,7 +259,7 @@ class Machine:
             )
             return resumed.configuration, event
         frame = process.frames[-1]
-        # Most steps are no checks: do not even build a position for them.
+        # Hot path: most steps aren't checks and need no position.
         step = self.programs.layouts[process.goal].functions[frame.function].steps[frame.cursor]
         if not isinstance(step, Check) or process.steps >= self.programs.limits.steps:
             return None
@@ -272,8 +272,7 @@ class Machine:
     def reusable(
         self, configuration: Configuration, at: float
     ) -> tuple[Configuration, Event] | None:
-        """The check at the cursor passed on an earlier verdict of the process that still stands;
-        taken only where a run allows it."""
+        """Pass the check at the cursor on an earlier verdict of the process that still stands."""
         here = locate(self.programs, configuration)
         if here is None or not isinstance(here.step, Check):
             return None
@@ -314,13 +313,13 @@ class Machine:
         return self.follow(moved.configuration, at, [])
 
     def beginning(self, goal: str) -> Position | None:
-        """Where a start leads while nothing else runs: the same in every run."""
+        """Where a start leads while nothing else runs. Cached: it is the same in every run."""
         if goal not in self._beginnings:
             begun = self.suppose(self.initial(), Start(goal), at=0.0)
             self._beginnings[goal] = None if begun is None else self.position(begun)
         return self._beginnings[goal]
 
-    # --- what one can ask it ------------------------------------------------------
+    # --- queries --------------------------------------------------------------------
 
     def position(self, configuration: Configuration) -> Position | None:
         """The active process, its top frame, the function and the step at the cursor."""

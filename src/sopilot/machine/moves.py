@@ -34,7 +34,7 @@ _NO = frozenset({"otherwise", "else", "false", "no", "unmet", "假", "否"})
 
 
 def is_true(condition: Condition, slots: Mapping[str, Bound]) -> bool:
-    """The condition over bound results; an undecided or unbound slot satisfies nothing."""
+    """Evaluate a condition over bound results. Undecided and unbound slots satisfy nothing."""
     return truth(condition, {slot: bound.holds for slot, bound in slots.items()}) is True
 
 
@@ -43,8 +43,8 @@ def rule_key(function: str, values: Mapping[str, JSON]) -> RuleKey:
 
 
 def judge_check(here: Position, operation: JudgeCheck, fields: Fields) -> Moved | Refused:
-    """Bind a model's judgement to a rule that the handbook leaves to it. Whether the evidence
-    is whole and newest is decided where a guarded call rests on it."""
+    """Bind a model's judgement to a rule that the handbook leaves to it. The guard checks later
+    whether the evidence is whole and newest."""
     layout = here.program.functions.get(operation.function)
     if layout is None or layout.function.verdict is not None or not layout.soft:
         return Refused("not-judged", f"`{operation.function}` isn't left to a model's judgement")
@@ -122,7 +122,7 @@ def _resolve(
 def _learn_beside(
     here: Position, supplied: Mapping[str, JSON], learning: Learning
 ) -> Refused | None:
-    """Values for names that the function knows of, beside the ones a call needs."""
+    """Learn values for other names that the function knows."""
     for name, value in supplied.items():
         if value is None:
             continue
@@ -287,7 +287,7 @@ def emit(here: Position, operation: EmitArtifact, fields: Fields) -> Moved | Ref
     if step.schema is not None and not (here.program.redacted and has_withheld(content)):
         problem = violation(content, step.schema)
         if problem is not None and isinstance(content, str):
-            # The tool's schema has to give the content one type, so objects come as JSON text.
+            # The tool's schema gives the content one type, so objects come as JSON text.
             content = _spelled(content)
             problem = violation(content, step.schema)
         if problem is not None:

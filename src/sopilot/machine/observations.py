@@ -1,4 +1,4 @@
-"""Domain calls, results and turns: what happens around the machine and moves its cursor."""
+"""Domain calls, their results, turns of the dialog and notes, and how they move the cursor."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _uses(fields: Fields) -> tuple[int, ...]:
 
 
 def _amended(programs: Programs, configuration: Configuration, fields: Fields) -> dict[str, JSON]:
-    """One name has one value in the whole process, and at the act: the one that people chose."""
+    """The values that people chose for the act, by name; the whole process has them from now on."""
     here = locate(programs, configuration)
     if here is None or len(here.process.frames) != 1 or not isinstance(here.step, Act):
         return {}
@@ -139,7 +139,7 @@ def domain_result(
 
 
 def _as_said(observed: CallRecord) -> CallRecord:
-    """Only the user's latest message answers a question."""
+    """A question is answered by the user's latest message alone."""
     if observed.action not in BUILT_IN or NEVER != spoken_at(observed.value) == observed.heard:
         return observed
     return observed._replace(ok=False)
@@ -149,7 +149,7 @@ def _answered(answers: Answers, observed: CallRecord, unknown: bool) -> Answers:
     of_action = answers.get(observed.action, NONE)
     key = key_of(observed.arguments)
     earlier = of_action.get(key)
-    # Of two questions that overlap, the later word of the user counts, not the later result.
+    # If two questions overlap, the user's later message counts, not the later result.
     if (
         earlier is not None
         and observed.action in BUILT_IN
@@ -166,7 +166,7 @@ def _answered(answers: Answers, observed: CallRecord, unknown: bool) -> Answers:
 
 
 def _pass(here: Position, observed: CallRecord) -> tuple[Process, str, dict[str, JSON]] | None:
-    """The process with its cursor behind what this success fulfils, or ``None``."""
+    """Move the process's cursor behind the step that this success fulfils, if it does."""
     layout = here.layout
     label = layout.past_asking(here.frame.cursor)
     step = layout.steps[label]
@@ -196,7 +196,7 @@ def _pass(here: Position, observed: CallRecord) -> tuple[Process, str, dict[str,
 
 
 def _past_done(here: Position, label: str) -> str:
-    """A recipe's calls may come in any order: skip the ones this frame has made already."""
+    """Skip the calls that this frame has made already: a recipe's calls may come in any order."""
     done: list[CallRecord] | None = None
     seen = set()
     while label not in seen:
@@ -215,7 +215,7 @@ def _past_done(here: Position, label: str) -> str:
 def _past_fallback(
     here: Position, label: str, observed: CallRecord, learning: Learning
 ) -> str | None:
-    """Behind the whole recipe, once an equivalent one is complete in this frame."""
+    """Behind the recipe in the steps, once this frame has completed an equivalent one."""
     for recipe in here.layout.function.fallbacks:
         requests = [act for act in recipe if fits_result(here, act, observed)]
         if not requests:
@@ -224,7 +224,7 @@ def _past_fallback(
         if all(is_done(here, act, done) for act in recipe):
             for act in requests:
                 learning.learn_from_call(act, observed.arguments, here.layout)
-            return here.layout.past_acting(label)
+            return here.layout.past_asking(label, acting=True)
     return None
 
 
@@ -233,7 +233,7 @@ def _successes(here: Position) -> list[CallRecord]:
 
 
 def _heard(configuration: Configuration) -> Configuration:
-    """The latest message is the answer to every question that waits."""
+    """Note the latest message as the answer to every open question."""
     waiting = {
         call_id: item._replace(heard=configuration.next_seq)
         for call_id, item in configuration.pending.items()
@@ -268,7 +268,7 @@ def recorded(
     elif isinstance(operation, Note) and operation.name == CONNECTED:
         after = _connected(programs, after, fields["details"], configuration.next_seq)
     elif isinstance(operation, Note) and operation.name == PROGRAM_CHANGED:
-        # Answers to the questions of other programs don't count for these.
+        # Answers to questions of the earlier programs don't count for the new ones.
         stored = {name: item for name, item in after.answers.items() if name not in BUILT_IN}
         after = after._replace(answers=stored)
     return Moved(after)
@@ -277,8 +277,8 @@ def recorded(
 def _connected(
     programs: Programs, after: Configuration, details: Fields, seq: int
 ) -> Configuration:
-    """P8: the answers of earlier connections stay on record, and no longer count; nor does what a
-    process established or did by itself on them."""
+    """P8: answers, gates and own steps of a process that rest on an earlier connection no longer
+    count. The answers stay on record."""
     named = details.get("actions")
     actions = frozenset(map(str, named)) if isinstance(named, list | tuple) else frozenset()
     fresh = Connection(str(details.get("connection")), seq, actions)

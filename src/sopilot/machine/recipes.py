@@ -1,8 +1,8 @@
-"""The calls that a recipe asks for, once its terms have values: paths and ``for_each`` too.
+"""The calls that a recipe asks for, once its terms have values.
 
-A recipe is a row of calls. An argument is a value of the function, a constant, a value that
-the user gives, or a place in the answer to an earlier call of the same row or in a value of the
-function; a call with ``each`` is made for every element of a list at such a place.
+A recipe is a sequence of calls. An argument is a constant, a value of the function, a value from
+the user, or a path into a value or an earlier answer of the recipe. A call with ``each`` is made
+for every element of the list at such a path.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sopilot.values.json import JSON
 
 
 class Absent:
-    """A value that is not there; ``why`` says what is missing. ``callable``: making the call
-    would bring it; ``again`` then says why an earlier answer doesn't count. ``awaited``: the call
-    was made and isn't answered yet."""
+    """A missing value; ``why`` says what is missing. ``callable``: a call would supply it, and
+    ``again`` says why an earlier answer doesn't count. ``awaited``: that call isn't answered
+    yet."""
 
     __slots__ = ("again", "awaited", "callable", "why")
 
@@ -35,7 +35,7 @@ Values = Callable[[str], "JSON | Absent"]
 """A name's value, or ``Absent``."""
 
 MOST_ELEMENTS = 1_000
-"""A list that is longer has no end that a session would reach."""
+"""No session would reach the end of a longer list."""
 
 
 class WantedCall(NamedTuple):
@@ -49,7 +49,7 @@ class WantedCall(NamedTuple):
 
 
 def at_path(path: Path, answers: Mapping[str, JSON]) -> JSON | Absent:
-    """The value at a place, or ``Absent``: an answer may lack it or have another shape."""
+    """The value at a path. An answer may lack it or have another shape."""
     if path.root not in answers:
         return Absent(f"`{path.root}` was not answered")
     value = answers[path.root]
@@ -66,7 +66,7 @@ def at_path(path: Path, answers: Mapping[str, JSON]) -> JSON | Absent:
 
 
 def elements(act: Act, answers: Mapping[str, JSON]) -> list[Mapping[str, JSON]] | Absent:
-    """The answers that the arguments of ``act`` may look into: one mapping a call."""
+    """One mapping per call of ``act``: the answers that its arguments may look into."""
     if act.each is None:
         return [answers]
     result = at_path(act.each, answers)
@@ -87,9 +87,9 @@ def wanted_calls(
     open_values: bool = False,
     optional: Collection[str] = (),
 ) -> list[WantedCall] | Absent:
-    """The calls that ``act`` stands for. With ``open_values`` a name without a value leaves its
-    argument open; otherwise nothing is wanted before it has one, unless it is ``optional``:
-    then its argument is left out."""
+    """The calls that ``act`` stands for. An ``optional`` name without a value leaves its argument
+    out. Any other name without a value leaves it open with ``open_values``; without, the calls
+    are ``Absent``."""
     if _looks_into_answers(act):
         answers = _rooted(act, values, answers)
     inside = [answers] if act.each is None else elements(act, answers)
@@ -122,7 +122,7 @@ def wanted_calls(
 
 
 def _rooted(act: Act, values: Values, answers: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """The answers and, for paths that start there, values of the function itself."""
+    """The answers, and the function's own values that paths start at."""
     result = dict(answers)
     for path in (act.each, *(term for _, term in act.arguments)):
         if isinstance(path, Path) and path.root not in result and path.root != act.element:

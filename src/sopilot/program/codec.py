@@ -31,15 +31,13 @@ A program can be written by hand in the same form::
           - {step: read, act: read_ticket, with: {id: $ticket}}
           - {step: judge, return: null}    # null: judged from the evidence
 
-``$name`` is a value of the function, ``$call.key`` a place in an earlier answer of the
-recipe (``$call.`` all of it), ``?name`` a value that isn't known yet, ``$$`` and ``??``
-stand for a text that starts with the sign. An ``act`` may ``name`` its answer and be
-made ``for_each: call.list as element``. A condition is a slot,
-``not slot``, ``true``, ``false``, ``{all: […]}`` or ``{any: […]}``.
+``$name`` is a value of the function, ``$call.key`` a path into an earlier answer of the recipe
+(``$call.`` is all of it) and ``?name`` a value that isn't known yet. ``$$`` and ``??`` start a text
+with that sign. An ``act`` may ``name`` its answer and be made ``for_each: call.list as element``. A
+condition is a slot, ``not slot``, ``true``, ``false``, ``{all: […]}`` or ``{any: […]}``.
 
-One table of fields per kind of part drives reading, checking of keys and writing. The same
-program always gives the same bytes. Files may come from anyone: reading is strict and bounded,
-and every mistake has its place.
+One table of fields per kind of part drives reading, key checks and writing. The same program
+always gives the same bytes. Reading is strict and bounded, and every mistake has a place.
 """
 
 from __future__ import annotations
@@ -103,7 +101,7 @@ from sopilot.program.model import (
 from sopilot.program.verifier import WHOLE, verify_program
 
 LARGEST_PROGRAM = 20_000_000
-"""Characters. A program is many times as long as its handbook."""
+"""In characters. A program is many times as long as its handbook."""
 
 # --- single values ------------------------------------------------------------------------
 
@@ -115,8 +113,8 @@ _LARGEST = 10**300
 
 
 def text_to_yaml(text: str) -> str:
-    """Plain where every YAML reader takes it for text, else double-quoted with JSON's escapes.
-    A text in several languages becomes a mapping."""
+    """Plain if every YAML reader takes it for text, else double-quoted with JSON's escapes.
+    Translations become a mapping."""
     if isinstance(text, Translated):
         return _flow({language: text_to_yaml(item) for language, item in text.texts.items()})
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN:
@@ -137,7 +135,7 @@ def scalar_to_yaml(value: Scalar) -> str:
 
 
 def json_to_yaml(value: object) -> str:
-    """JSON on one line, keys sorted; it means the same to a YAML reader."""
+    """One line of JSON with sorted keys, which is YAML too."""
     try:
         text = json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
     except (TypeError, ValueError) as error:
@@ -221,7 +219,7 @@ class Kind(NamedTuple):
 
 
 def _list_of(kind: Kind, what: str = "", *, inline: bool = False) -> Kind:
-    """``what`` names an entry in messages. Entries that could not be read are left out."""
+    """``what`` names an entry in messages. Unreadable entries are left out."""
 
     def read(report: DiagnosticCollector, node: Node, name: str) -> tuple[Any, ...]:
         if not isinstance(node, ListNode):
@@ -238,7 +236,7 @@ def _list_of(kind: Kind, what: str = "", *, inline: bool = False) -> Kind:
 
 
 def _mapping_of(kind: Kind, what: str = "") -> Kind:
-    """Under names of the author's."""
+    """A mapping whose keys the author chose."""
 
     def read(report: DiagnosticCollector, node: Node, name: str) -> dict[str, Any]:
         return {
@@ -319,7 +317,7 @@ def _read_call_arguments(report: DiagnosticCollector, node: Node, what: str) -> 
 
 
 def _read_arguments(report: DiagnosticCollector, node: Node, what: str) -> CallArguments:
-    """Of a function, which knows no answers."""
+    """The arguments of a function, which can't be paths into answers."""
     arguments = _read_call_arguments(report, node, what)
     for name, argument in arguments:
         if isinstance(argument, Path):
@@ -389,7 +387,7 @@ def _read_judged_by(report: DiagnosticCollector, node: Node, what: str) -> bool:
 
 
 def _read_step(report: DiagnosticCollector, node: Node, what: str) -> Step | None:
-    """The step, with harmless values where a mistake was reported; ``None`` without a kind."""
+    """The step, with harmless values in place of mistakes; ``None`` if its kind is unclear."""
     if not isinstance(node, MapNode):
         wrong(report, node, "a step", "a mapping")
         return None
@@ -444,8 +442,8 @@ _REQUIRED: Any = object()
 
 
 class Entry(NamedTuple):
-    """``attribute`` is the model's, where its name differs; two share a pair. Without a
-    ``default`` of its own the entry has the model's."""
+    """``attribute`` is the name in the model, if it differs; two names share a pair of values. The
+    default is the model's unless ``default`` is set."""
 
     key: str
     kind: Kind
@@ -480,7 +478,7 @@ def _read(
     at: Positioned | None = None,
     **values: object,
 ) -> Any:
-    """The part. ``at`` is where a missing field is reported; ``values`` are read already."""
+    """Read a part. ``at`` is where a missing field is reported; ``values`` are read already."""
     result = fields(report, node, [entry.key for entry in table.entries], what)
     for entry in table.entries:
         if entry.key not in result and entry.default is _REQUIRED and isinstance(node, MapNode):

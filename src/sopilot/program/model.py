@@ -1,8 +1,6 @@
 """A compiled program: functions of labelled steps.
 
-A cursor is a step's label, so a person can read where a run stands. Steps fall through to the
-next step unless they name a label. The machine can't tell a compiled program from one written by
-hand.
+A cursor is a step's label. A step falls through to the next one unless it names a label.
 """
 
 from __future__ import annotations
@@ -46,7 +44,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A value that isn't known beforehand: earlier evidence or the user supplies it."""
+    """A value that earlier evidence or the user supplies."""
 
     name: str
 
@@ -55,7 +53,7 @@ Argument = Local | Literal | Unknown
 Arguments = tuple[tuple[str, Argument], ...]
 
 CallArgument = Argument | Path
-"""Of an action: a ``Path`` leads into an earlier answer of the same recipe."""
+"""An argument of an action. A ``Path`` leads into an earlier answer of the same recipe."""
 
 CallArguments = tuple[tuple[str, CallArgument], ...]
 
@@ -90,9 +88,8 @@ Condition = Holds | Every | Some | Always
 class Check:
     """Call ``function``, bind its ``{holds, evidence}`` to ``slot``, go on by the result.
 
-    ``wanted`` is the truth the SOP asks for. ``met`` and ``unmet`` name where to
-    go; ``None`` is the next step. A slot that is already bound in the frame is
-    reused instead of called again.
+    ``wanted`` is the truth that the handbook requires. ``met`` and ``unmet`` are labels; ``None``
+    is the next step. A slot that is bound in the frame is reused.
     """
 
     label: str
@@ -135,8 +132,8 @@ class Choose:
 class Act:
     """Call a domain action. ``goal`` marks the one the process exists for.
 
-    In a recipe the answer is called ``name`` (else as the action); with ``each`` the
-    call is made for every element of that list, which is called ``element``.
+    In a recipe the answer is called ``name``, by default like the action. With ``each`` the call
+    is made for every ``element`` of that list.
     """
 
     label: str
@@ -166,7 +163,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """Something the executor does by itself; ``uses`` are the actions it may call for it."""
+    """Work of the executor; ``uses`` are the actions that it may call."""
 
     label: str
     says: str
@@ -187,8 +184,8 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class ReturnStep:
-    """Leave the function. ``holds`` is its value as a condition; ``None`` means the
-    executor judges it from the evidence."""
+    """Leave the function with the value of ``holds``; if it is ``None``, the executor judges the
+    evidence."""
 
     label: str
     holds: Condition | None = None
@@ -203,7 +200,7 @@ class CompleteStep:
 
 @dataclass(frozen=True, slots=True)
 class FailStep:
-    """``starts`` is the goal that follows the refusal, where one does."""
+    """``starts`` is the goal that follows the refusal, if any."""
 
     label: str
     says: str = ""
@@ -214,7 +211,7 @@ Step = Check | Branch | Choose | Act | Ask | Do | Emit | ReturnStep | CompleteSt
 
 
 def step_kind(step: Step) -> str:
-    """As people call it."""
+    """The name of a step's kind in messages."""
     return type(step).__name__.lower().removesuffix("step")
 
 
@@ -224,13 +221,13 @@ class Kind(StrEnum):
     GROUP = "group"
     """A factored part of a requirement; returns ``{holds, evidence}``."""
     GATE = "gate"
-    """Makes a predicate true over several turns; its progress outlives a turn."""
+    """Makes a predicate true, over several turns if need be."""
     RULE = "rule"
-    """Verifies one predicate, whatever polarity the SOP wants."""
+    """Verifies one predicate, whether it must be true or false."""
 
 
 class Cache(dict[Any, Any]):
-    """Values that readers derive from a part and keep there. A copy of the part starts empty."""
+    """Values derived from a part. A copy of the part starts with an empty cache."""
 
     def __reduce__(self) -> tuple[type[Cache], tuple[()]]:
         return Cache, ()
@@ -240,13 +237,12 @@ class Cache(dict[Any, Any]):
 class Function:
     """A rule or gate judges ``predicate``; ``says`` and ``says_not`` are its wording.
 
-    ``fallbacks`` are equivalent recipes, best first after the one in ``steps``;
-    any of them is admissible evidence. ``verdict`` lets a machine judge;
-    ``judged_by_model`` lets a guarded action rest on a model's word; ``closed_by``
-    is the call that shuts a gate; a ``principal`` gate is open for one customer at a time.
-    ``computes`` is the parameter that ``value`` gives; ``optional`` parameters may have no
-    value; a ``reusable`` answer to ``question`` serves more than one guarded call;
-    ``customer_message`` is the only text that a customer sees of a refusal.
+    ``fallbacks`` are equivalent recipes, best first, after the one in ``steps``. The expression
+    ``verdict`` judges the answers; with ``judged_by_model`` a guarded action may rest on a model's
+    judgement. ``closed_by`` shuts a gate, and a ``principal`` gate is open for one customer at a
+    time. ``value`` computes the parameter ``computes``. ``optional`` parameters may have no value.
+    A ``reusable`` answer to ``question`` serves several guarded calls. ``customer_message`` is the
+    only text that a customer sees of a refusal.
     """
 
     name: str
@@ -283,7 +279,7 @@ class Function:
 
     @property
     def reads_clock(self) -> bool:
-        """Whether an expression of it reads the time, under a name with no other meaning."""
+        """Whether one of its expressions reads the time."""
         expressions = [item for item in (self.verdict, self.value) if item and NOW in item]
         return NOW not in self.parameters and any(
             NOW in free_names(expression) for expression in expressions
@@ -306,14 +302,14 @@ class Function:
 
     @property
     def is_fact(self) -> bool:
-        """Whether it is a gate that no check opens: something was done in this session."""
+        """Whether it is a fact: a gate that says what was done in this session."""
         return self.kind is Kind.GATE and not any(isinstance(step, Act) for step in self.steps)
 
 
 @dataclass(frozen=True, slots=True)
 class Guarded:
-    """An action that is held until the root accepts (and, if so asked, until approved; with
-    ``when``, only where that expression over the arguments holds or is undecided)."""
+    """An action that is held until it is proven, and approved if ``needed``. With ``when`` it needs
+    approval only if that expression over the arguments is true or undecided."""
 
     action: str
     roles: tuple[str, ...] = ()
@@ -325,15 +321,15 @@ class Guarded:
 
 @dataclass(frozen=True, slots=True)
 class ActionFacts:
-    """Facts of an action for proofs. ``inputs`` are JSON Schemas by name; topics are
-    ``None`` where everything is meant."""
+    """Facts of an action for proofs. ``inputs`` are JSON Schemas by name; ``None`` as topics means
+    everything."""
 
     inputs: Mapping[str, Mapping[str, object]]
     required: tuple[str, ...] = ()
     changes: tuple[str, ...] | None = None
     reads: tuple[str, ...] | None = None
     shared: bool = False
-    """Its answers and gates count for every connection to its server (P8)."""
+    """Whether its answers and gates count on every connection to its server (P8)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,10 +344,10 @@ class Source:
 class Program:
     """``constants`` are the handbook's parameters, which verdicts and wording may use.
 
-    ``types`` are the JSON Schemas of the entry's parameters. ``actions`` are the facts that a
-    proof needs; a handbook that guards nothing has none, and ``read_only`` then lists its
-    actions that change nothing. Values under the names in ``secrets`` are kept outside of the
-    trace; ``not_found`` gives for an action the failures that are answers.
+    ``types`` are the JSON Schemas of the entry's parameters. ``actions`` are the facts for proofs;
+    a handbook that guards nothing has none, and lists its harmless actions in ``read_only``.
+    Values under the names in ``secrets`` are stored outside of the trace. ``not_found`` maps an
+    action to the condition under which its failure is an answer.
     """
 
     entry: str
@@ -370,12 +366,12 @@ class Program:
 
 
 MISSING_RECIPE = "missing recipe"
-"""In the notes of a rule that nothing on offer can verify."""
+"""The note of a rule that no offered action can verify."""
 
 
 def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
-    """Action → facts; empty if nothing is guarded. If two programs disagree, an action changes and
-    reads the topics of both."""
+    """Action → facts; empty if nothing is guarded. If programs disagree, an action changes and
+    reads the topics of all."""
     every = tuple(programs)
     known: dict[str, ActionFacts] = {}
     for program in every:
@@ -388,8 +384,8 @@ def known_facts(programs: Iterable[Program]) -> dict[str, ActionFacts]:
 
 
 def _unsaid(program: Program) -> dict[str, ActionFacts]:
-    """Facts that a program written by hand may omit: verifiers change nothing, and an action
-    without facts changes everything."""
+    """Facts that a program written by hand may omit: a verifier changes nothing, another action
+    everything."""
     if "unsaid" not in program.cache:
         looks, does = set[str](), {item.action for item in program.guarded}
         for function in program.functions.values():

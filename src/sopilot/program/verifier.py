@@ -1,8 +1,7 @@
-"""The verifier that runs on every compiled and every loaded program.
+"""The verifier, which runs on every compiled and every loaded program.
 
-It reports every mistake at its place, and its time grows with the size of the program. A program
-it accepts cannot send the machine to a place that does not exist, read a result that is not
-bound, or loop for ever by itself.
+It reports every mistake with its place, and its time grows with the program's size. In a program
+that it accepts every jump has a target, every result that is read is bound, and every loop can end.
 """
 
 from __future__ import annotations
@@ -47,16 +46,16 @@ from sopilot.program.walk import (
 )
 
 WHOLE = -1
-"""Stands for the function itself where a step's position is asked for."""
+"""The position of the function itself, beside those of its steps."""
 
 Places = Mapping[tuple[str, int], Place]
 """(function, position of the step or ``WHOLE``) → where a file says it."""
 
 NAMES_COMPARED = 50_000
-"""A hostile file must not buy hours of comparing names: past this, help goes without them."""
+"""The most name comparisons for suggestions, so that a hostile file can't cost hours."""
 
 DEEPEST_CONDITION = 24
-"""A condition that is nested deeper could be written to a file but not read back."""
+"""The deepest condition that can be read back from a file."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 _ENDS = (ReturnStep, CompleteStep, FailStep)
@@ -70,7 +69,7 @@ def verify_program(
     places: Places | None = None,
     accepted: Mapping[str, Function] | None = None,
 ) -> list[Diagnostic]:
-    """Every mistake in ``program``; nothing when it may run.
+    """Every mistake in ``program``.
 
     Rules and gates may judge only ``handbook_predicates`` (L(T) ∪ H_T).
     ``places`` gives positions in the file a program was read from.
@@ -114,7 +113,7 @@ def require_valid(
 
 @lru_cache(maxsize=8192)
 def is_identifier(name: str) -> bool:
-    """ASCII on purpose: a name is shown to models and people, and must not look like another."""
+    """ASCII only: a name is shown to models and people, and must not look like another."""
     return _IDENTIFIER.fullmatch(name) is not None
 
 
@@ -125,7 +124,7 @@ def _repeated(names: Sequence[str]) -> Iterable[str]:
 
 
 def _path_problems(act: Act, roots: Collection[str]) -> Iterator[str]:
-    """Paths of a call that lead neither into an earlier answer of its recipe nor a parameter."""
+    """Paths of a call that start neither at an earlier answer of its recipe nor at a parameter."""
     paths = [argument for _, argument in act.arguments if isinstance(argument, Path)]
     paths = [path for path in paths if path.root != act.element]
     for path in (*((act.each,) if act.each is not None else ()), *paths):
@@ -206,8 +205,8 @@ class _Verifier:
             check.step(index, "goal-repeated", message, help)
 
     def check_call_graph(self) -> None:
-        """Cycles and functions that the entry never reaches. A gate that identifies the customer
-        is there for the guard, also where this procedure doesn't require it."""
+        """Cycles, and functions that the entry never reaches. The guard needs every gate that
+        identifies the customer, called or not."""
         functions, entry = self.program.functions, self.program.entry
         calls = {
             name: [step.function for step in function.checks if step.function in functions]
@@ -293,7 +292,7 @@ class _FunctionCheck:
         return seen
 
     def _check_targets(self, labels: Collection[str]) -> bool:
-        """Whether every step goes to a step that exists; otherwise its paths mean nothing."""
+        """Whether every target exists; otherwise the function has no meaningful paths."""
         unknown = set(chain.from_iterable(self._targets)).difference(labels, {None})
         for index, names in enumerate(self._targets) if unknown else ():
             for target in dict.fromkeys(names):
@@ -367,7 +366,7 @@ class _FunctionCheck:
         self.step(index, "wrong-arguments", message, f"`{step.function}` takes {wanted}")
 
     def _check_values(self, index: int, arguments: CallArguments, known: set[str]) -> None:
-        """Add the values that the call makes its executor find out to ``known``."""
+        """Add the values that the call makes the executor find to ``known``."""
         learned: list[str] = []
         for _, argument in arguments:
             if isinstance(argument, Local) and argument.name not in known:
@@ -392,7 +391,7 @@ class _FunctionCheck:
             self.step(index, "duplicate-option", message, "give every option its own name")
 
     def _check_plain_calls(self, what: str, acts: tuple[Act, ...]) -> None:
-        """Calls that stand beside the steps: a recipe of their own, from the parameters alone."""
+        """Check calls beside the steps: a recipe that knows only the parameters."""
         known, roots = set(self.function.parameters), set(self.function.parameters)
         for act in acts:
             for problem in _path_problems(act, roots):

@@ -1,7 +1,7 @@
 """Walks over programs: the step graph, conditions, paths under an oracle, checks to blame.
 
-A condition over results has one meaning, ``truth``. ``Walk`` follows a program while an oracle
-answers its checks, and tries undecided checks both ways.
+``truth`` evaluates a condition over results. ``Walk`` follows a program while an oracle answers
+its checks, and tries undecided checks both ways.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from sopilot.values.json import JSON
 Targets = tuple[str | None, ...]
 
 Successors = list[tuple[int, ...]]
-"""Position of a step → positions it may go to. A target that does not exist is left out."""
+"""Position of a step → positions it may go to. Missing targets are left out."""
 
 Node = TypeVar("Node", bound=Hashable)
 
@@ -61,7 +61,7 @@ def continuations(step: Step) -> Targets:
 
 
 def slots_in(condition: Condition) -> Iterator[str]:
-    """Every slot a condition reads, left to right. Safe on conditions of any depth."""
+    """The slots that a condition reads, left to right. Not recursive: conditions may be deep."""
     waiting = [condition]
     while waiting:
         part = waiting.pop()
@@ -107,7 +107,7 @@ def step_graph(steps: Sequence[Step], targets: Sequence[Targets]) -> Successors:
 
 
 def reachable(successors: Callable[[Node], Iterable[Node]], starts: Iterable[Node]) -> set[Node]:
-    """The starts, and every node that some path leads to from one of them."""
+    """The starts and every node that is reachable from them."""
     seen = set(starts)
     waiting = list(seen)
     while waiting:
@@ -118,7 +118,7 @@ def reachable(successors: Callable[[Node], Iterable[Node]], starts: Iterable[Nod
 
 
 def reversed_graph(graph: Successors) -> Successors:
-    """For every step the steps that may go to it."""
+    """For every step, the steps that may go to it."""
     sources: list[list[int]] = [[] for _ in graph]
     for index, successors in enumerate(graph):
         for successor in successors:
@@ -149,7 +149,7 @@ def cycles(
 
 
 def runs_down(function: Function, targets: Sequence[Targets]) -> bool:
-    """Every step is reached, and every jump goes down the listing: no loop, and every path ends."""
+    """Whether every step is reached and every jump goes down the listing: then every path ends."""
     labels = [step.label for step in function.steps]
     awaited, passed = {labels[0]}, set()
     for label, below, names in zip(labels, [*labels[1:], ""], targets, strict=True):
@@ -165,9 +165,9 @@ def runs_down(function: Function, targets: Sequence[Targets]) -> bool:
 
 
 def bound_before(function: Function, graph: Successors, slots: Sequence[str]) -> list[int]:
-    """For each step, which of ``slots`` every path to it has bound, as a bit set.
+    """For each step a bit set of the ``slots`` that every path to it has bound.
 
-    A step that no path reaches has every bit set: nothing can go wrong there.
+    An unreachable step has every bit set.
     """
     bit = {slot: 1 << index for index, slot in enumerate(slots)}
     everything = (1 << len(slots)) - 1
@@ -196,10 +196,7 @@ Results = Mapping[str, bool | None]
 
 
 def truth(condition: Condition, results: Results) -> bool | None:
-    """The value of a condition, three-valued: an undecided part decides nothing.
-
-    The machine acts on ``truth(…) is True``: undecided results satisfy nothing.
-    """
+    """The three-valued value of a condition. The machine acts on ``truth(…) is True``."""
     if isinstance(condition, Holds):
         holds = results.get(condition.slot)
         return None if holds is None else holds is condition.wanted
@@ -230,7 +227,7 @@ def checks_to_blame(function: Function, results: Results) -> tuple[Check, ...]:
 def _end(function: Function, results: Results) -> bool | None:
     """Whether the function ends well with these results; ``None`` if they don't decide it.
 
-    Bound results decide as they do in the machine: an undecided one is unmet.
+    As in the machine, an undecided bound result is unmet.
     """
     steps = {step.label: step for step in function.steps}
     below = dict(pairwise(steps))
@@ -298,7 +295,7 @@ DEEPEST_CALL = 64
 def passed_values(
     arguments: Arguments, values: Mapping[str, JSON], known: Mapping[str, JSON]
 ) -> dict[str, JSON]:
-    """P1: one name has one value; an unknown that the caller lacks is the process's."""
+    """P1: one value per name. A name that the caller doesn't know has the process's value."""
     passed: dict[str, JSON] = {}
     for parameter, term in arguments:
         if isinstance(term, Literal):
@@ -320,9 +317,9 @@ def _judges(function: Function) -> bool:
 class Walk:
     """Follows a program while ``oracle`` answers its checks.
 
-    With ``goal``, the label of a goal action, the question is whether the walk reaches that
-    step whatever is undecided, by some choice of the executor. Without it, the question is
-    whether the program accepts: ``True`` and ``False`` whatever the open checks say.
+    With ``goal``, the label of a goal action, the question is whether some choices of the executor
+    lead to that step for every result of the open checks. Without it, the question is whether the
+    program accepts; ``None`` if that depends on the open checks.
     """
 
     functions: Mapping[str, Flow]
@@ -331,8 +328,8 @@ class Walk:
     """The values of the process, for names that a caller lacks."""
     goal: str | None = None
     exhaustive: bool = False
-    """Walk both sides of an undecided check even if the first one settles that nothing follows:
-    the oracle then sees every check on the way."""
+    """Walk both sides of an undecided check even if the first settles the result, so that the
+    oracle sees every check on the way."""
 
     def enter(self, within: Activation) -> bool | None:
         """Whether the goal is reached or accepted in a process; the result of another function."""
@@ -429,7 +426,7 @@ class Walk:
         return at_goal and isinstance(step, Act) and step.goal
 
     def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
-        """Whether a step lies behind; the calls of a rule are evidence, judged at its end."""
+        """Whether a step counts as done. The calls of a rule do: its end judges their answers."""
         if self.goal is None or _judges(within.flow.function):
             return True
         return self.oracle.was_done(within, step)

@@ -26,7 +26,7 @@ class SealedEvent(NamedTuple):
 
 
 class Head(NamedTuple):
-    """A whole trace in three values: who signs this signs everything before it."""
+    """The end of a trace. A signature of it covers everything before it."""
 
     session_id: str
     seq: int
@@ -34,7 +34,7 @@ class Head(NamedTuple):
 
 
 def genesis(session_id: str) -> str:
-    """The hash that the first event of a session is bound to: no trace passes for another's."""
+    """The hash that a session's first event is bound to, so that no trace passes for another's."""
     return hashlib.sha256(canonical({"format": FORMAT, "session": session_id})).hexdigest()
 
 
@@ -43,7 +43,7 @@ def seal(event: Event, previous: str) -> SealedEvent:
 
 
 def seal_line(event: Event, previous: str) -> tuple[SealedEvent, str]:
-    """``seal`` and ``encode_line`` at once, for the price of one spelling."""
+    """``seal`` and ``encode_line`` at once, encoding the event only once."""
     before, behind = _spelled(event, previous, FORMAT)
     digest = _digest(before, behind)
     sealed = made(SealedEvent, (event, previous, digest, FORMAT))
@@ -60,8 +60,8 @@ def seal_all(events: Iterable[Event], previous: str) -> list[SealedEvent]:
 
 
 def _spelled(event: Event, previous: str, version: int) -> tuple[str, str]:
-    """The canonical line, cut where the hash belongs: keys are in order, and what is hashed
-    is the line without it. Written out, since a mapping of ten keys would take twice as long."""
+    """The canonical line in two parts, between which the hash belongs; the hash covers the line
+    without itself. Hot path: encoding a mapping of ten keys would take twice as long."""
     seq, at, actor, kind, process, frame, payload = event
     when = repr(at) if type(at) is float and isfinite(at) else spell(at)
     return (
@@ -78,10 +78,10 @@ def _digest(before: str, behind: str) -> str:
 def verify_chain(
     events: Sequence[SealedEvent], session_id: str | None = None, head: Head | None = None
 ) -> int | None:
-    """The index of the first event that is not what was sealed, or ``None``.
+    """The index of the first event that isn't what was sealed, or ``None``.
 
-    Cut-off events leave a chain that is whole in itself: only a ``head`` kept
-    elsewhere shows them missing, as the index behind the last one.
+    A chain without its last events is consistent in itself. Only a ``head`` that was stored
+    elsewhere shows that they are missing; the index is then that behind the last event.
     """
     if head is not None:
         session_id = head.session_id
@@ -159,7 +159,7 @@ _FIELDS: Mapping[str, tuple[type, ...]] = {
 
 
 def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    """Two readers could take different ones of a repeated key, so none is allowed."""
+    """Refuse repeated keys, of which readers could take different ones."""
     result = dict(pairs)
     if len(result) != len(pairs):
         raise TraceError("a key stands twice in one object")
@@ -167,7 +167,7 @@ def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
 
 
 def _finite(text: str) -> float:
-    """`1e999` is JSON, and no number that could be spelled again."""
+    """Refuse `1e999`, which is JSON but becomes infinity."""
     value = float(text)
     if not isfinite(value):
         _refuse_constant(text)

@@ -1,4 +1,4 @@
-"""Ed25519 signatures as RFC 8032 defines them, where no library is at hand. Pure."""
+"""Ed25519 verification as in RFC 8032, without a library. Pure."""
 
 from __future__ import annotations
 

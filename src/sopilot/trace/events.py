@@ -14,7 +14,7 @@ UNAUTHENTICATED = "unauthenticated"
 
 
 def identity_of(principal: JSON) -> str:
-    """How the person who decided was authenticated, in a word or two."""
+    """How the person who decided was authenticated, in words."""
     if not isinstance(principal, Mapping) or not principal.get("method"):
         return UNAUTHENTICATED
     word = str(principal["method"])
@@ -59,7 +59,7 @@ ABOUT = ("handbook", "view", "model", "goals")
 """Fields of the first event that the session's metadata and the trace's header repeat."""
 
 Text = str | Mapping[str, JSON]
-"""Words; a mapping is a reference to words that are kept elsewhere."""
+"""Free text; a mapping is a reference to text that is stored elsewhere."""
 
 
 def _none() -> dict[str, JSON]:
@@ -68,8 +68,8 @@ def _none() -> dict[str, JSON]:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """``act`` is the label of the goal action that an agent has called by itself: the process
-    stands there from its beginning, and the guard alone decides."""
+    """``act`` is the label of a goal action that an agent called by itself: the process starts at
+    that step, and only the guard decides."""
 
     kind: ClassVar[str] = "start"
     goal: str
@@ -79,7 +79,7 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Amend:
-    """Other values for the running process, in place: what depended on them is open again."""
+    """Change values of the running process; checks that depended on them are open again."""
 
     kind: ClassVar[str] = "amend"
     arguments: Mapping[str, JSON] = field(default_factory=_none)
@@ -98,8 +98,8 @@ class Call:
 class Return:
     """``evidence`` cites results as ``"#12"`` or by action name; empty means all of the frame's.
 
-    ``arguments`` are values found on the way, under names that later steps ask for.
-    ``undecided``: the answers cannot tell, which is neither true nor false.
+    ``arguments`` are learned values under names that later steps use. ``undecided``: the answers
+    show neither true nor false.
     """
 
     kind: ClassVar[str] = "return"
@@ -137,8 +137,8 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class DomainCall:
-    """``licence`` is what a guarded call was let through on; ``amended``: people chose the
-    arguments, which are the process's values from then on."""
+    """``licence`` is the proof of a guarded call. ``amended``: people chose the arguments, which
+    are the process's values from now on."""
 
     kind: ClassVar[str] = "domain_call"
     call_id: str
@@ -150,7 +150,7 @@ class DomainCall:
 
 @dataclass(frozen=True, slots=True)
 class DomainResult:
-    """``unknown``: it broke off, and may have been carried out all the same."""
+    """``unknown``: the call broke off, and may have been carried out."""
 
     kind: ClassVar[str] = "domain_result"
     call_id: str
@@ -173,8 +173,8 @@ class AssistantSaid:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An operator on a held call: ``approve``, ``reject``, ``amend`` or ``expire``.
-    ``principal`` is how they proved who they are; empty: they did not."""
+    """A decision on a held call: ``approve``, ``reject``, ``amend`` or ``expire``. ``principal`` is
+    the operator's proof of identity; empty if unauthenticated."""
 
     kind: ClassVar[str] = "decision"
     decision: str
@@ -187,18 +187,18 @@ class Decision:
 
 
 CLOCK = "clock"
-"""The note of what the clock showed: ``now`` in expressions until the next one."""
+"""The note of a time, which is ``now`` in expressions until the next such note."""
 
 CONNECTED = "connected"
-"""The note that the tools of an upstream server are called on another connection from now on."""
+"""The note that the tools of an upstream server have a new connection."""
 
 PROGRAM_CHANGED = "program_changed"
-"""The note that a session goes on with other programs."""
+"""The note that a session continues with other programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something the runtime did or met: a budget, a refresh, a lost tool, a held call."""
+    """An event of the runtime: a budget, a refresh, a lost tool, a held call."""
 
     kind: ClassVar[str] = "note"
     name: str
@@ -207,7 +207,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class BindEvidence:
-    """Take an earlier result of the process over as evidence for the step at the cursor."""
+    """Use an earlier result of the process as evidence for the step at the cursor."""
 
     kind: ClassVar[str] = "bind_evidence"
     result: int
@@ -215,7 +215,7 @@ class BindEvidence:
 
 @dataclass(frozen=True, slots=True)
 class JudgeCheck:
-    """A model's judgement on a rule, outside of its frame: for agents that follow no protocol.
+    """A model's judgement on a rule outside of its frame, for agents without a protocol.
     ``evidence`` are the events of the answers that it judged."""
 
     kind: ClassVar[str] = "judge_check"
@@ -244,24 +244,24 @@ DECISIONS = ("approve", "reject", "amend", "expire")
 OPENED = "opened"
 
 TAKEN_UP = "taken_up"
-"""Somebody other than its requester goes on with the session."""
+"""The note that another person than its requester continues the session."""
 
 HELD_CALL = "held_call"
 OUTCOME_UNKNOWN = "outcome_unknown"
 
 ANSWERED_LATE = "answered_late"
-"""A tool said how a call ended after a person had said otherwise."""
+"""The note that a tool contradicted a person about the outcome of a call."""
 
 UNLICENSED_CALL = "unlicensed_call"
-"""An agent reported a call that the guard had denied."""
+"""The note that an agent reported a call that the guard had denied."""
 
 DECISION_REFUSED = "decision_refused"
-"""Somebody tried to decide who may not."""
+"""The note of a decision by a person without the right to it."""
 
 AWAITS_ROOT = "root"
 
 AWAITS_PROOF = "proof"
-"""A guarded call of an agent without a protocol: what it needs isn't proven, or rules it out."""
+"""A guarded call of an agent without a protocol is unproven or ruled out."""
 
 AWAITS_APPROVAL = "approval"
 AWAITS_OUTCOME = "outcome"
@@ -270,7 +270,7 @@ AWAITS_RELEASE = "release"
 """A person must release the session from a fence."""
 
 AWAITS_DECISION = "decision"
-"""A call like one that waits already."""
+"""The same call waits for a decision already."""
 
 RESERVED = frozenset(
     {

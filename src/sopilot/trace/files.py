@@ -1,7 +1,7 @@
 """A trace as a file: JSON Lines with a header, readable without this project.
 
-The header comes first, then one event per line, then signed heads, then payloads if they were
-exported. ``verify_trace`` checks offline that a file is what was recorded.
+The header comes first, then one event per line, signed heads, and payloads if they were exported.
+``verify_trace`` checks offline that a file is what was recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEADER = frozenset({"sopilot_trace", "session", "programs", "program_texts", "a
 
 @dataclass(frozen=True, slots=True)
 class TraceFile:
-    """``programs``: goal → hash; ``program_texts``: hash → artifact, where they came along."""
+    """``programs``: goal → hash; ``program_texts``: hash → artifact, if exported."""
 
     session_id: str
     events: tuple[SealedEvent, ...] = ()
@@ -35,7 +35,7 @@ class TraceFile:
     signatures: tuple[SignedHead, ...] = ()
     payloads: Mapping[str, JSON] = field(default_factory=dict)
     salt: str = ""
-    """Hexadecimal; comes along with payloads, so that they can be held against their digests."""
+    """In hexadecimal, exported with payloads so that their digests can be checked."""
 
 
 def write_trace(trace: TraceFile) -> str:
@@ -56,8 +56,8 @@ def write_trace(trace: TraceFile) -> str:
 
 
 def read_trace(text: str) -> TraceFile:
-    """Raises ``TraceError`` at the first line that is not what it should be, and when the last
-    line is torn. The chain is not verified here: see ``verify_trace``."""
+    """Raise ``TraceError`` at the first malformed line or a torn last line. ``verify_trace``
+    verifies the chain."""
     lines = text.split("\n")
     header = _header(lines[0])
     events: list[SealedEvent] = []
@@ -129,7 +129,7 @@ def _is_canonical(value: dict[str, JSON], line: str) -> bool:
 
 
 def _unusual() -> TraceError:
-    """Every value has one spelling, so that no byte of a file can change unnoticed."""
+    """Every value has one encoding, so that no byte of a file can change unnoticed."""
     return TraceError("this line is not spelled as it was written")
 
 
@@ -153,7 +153,7 @@ def _line(value: Mapping[str, JSON]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """``index`` is the event it shows at."""
+    """``index`` is the event with the problem."""
 
     code: str
     message: str
@@ -170,13 +170,11 @@ def verify_trace(
     heads: Sequence[SignedHead] = (),
     keys: Collection[str] | None = None,
 ) -> list[Problem]:
-    """Everything that is wrong with the chain, the programs and the signatures; empty is good.
+    """The problems of the chain, the programs and the signatures.
 
-    ``heads`` were signed earlier and kept elsewhere: against them a cut-off tail
-    and a full rewrite show. ``keys`` are the public keys that are trusted, and each
-    must have signed the last event: a signature that is missing is as wrong as one
-    that does not fit. ``None`` trusts whatever key a head names, which proves
-    integrity but not origin.
+    ``heads`` were signed earlier and stored elsewhere; they reveal a cut-off tail and a full
+    rewrite. ``keys`` are the trusted public keys, each of which must have signed the last event.
+    ``None`` trusts the key that a head names, which proves integrity but not origin.
     """
     problems: list[Problem] = []
     broken = verify_chain(trace.events, session_id=trace.session_id)
@@ -203,7 +201,7 @@ def verify_trace(
 
 
 def _header_trace_check(trace: TraceFile) -> Iterator[Problem]:
-    """The header is outside of the chain: the first event says what it must say."""
+    """Compare the header, which is outside of the chain, with the first event."""
     for name in sorted(trace.about.keys() - set(ABOUT)):
         yield Problem("wrong-header", f"the header says `{name}`, which no session is opened with")
     if not trace.events:
@@ -223,10 +221,10 @@ def _header_trace_check(trace: TraceFile) -> Iterator[Problem]:
 
 
 def _opening(trace: TraceFile) -> Mapping[str, Any]:
-    """The details of the opening of the session; a reference where they are not at hand."""
+    """The details of the session's opening; a reference if they aren't available."""
     details: Any = trace.events[0].event.payload.get("details") if trace.events else None
     if is_reference(details):
-        # A payload that is another value is a problem of its own; it says nothing here.
+        # A wrong payload is a problem of its own.
         stored = trace.payloads.get(str(details["$ref"]))
         try:
             recorded = reference(stored, bytes.fromhex(trace.salt)) == details
@@ -263,8 +261,8 @@ def _other_texts(trace: TraceFile) -> set[str]:
 
 
 def as_recorded(trace: TraceFile) -> TraceFile:
-    """The trace without payloads and program texts that are not what was recorded, and with
-    the programs that the opening of the session names."""
+    """The trace without forged payloads and program texts, and with the programs that the session's
+    opening names."""
     try:
         wrong = set(_other_values(trace, bytes.fromhex(trace.salt)))
     except ValueError:

@@ -1,8 +1,7 @@
-"""Values kept outside of the trace: a reference takes their place before sealing.
+"""Values stored outside of the trace: a reference takes their place before sealing.
 
-``redact`` withholds named values and secrets. ``hide`` withholds everything that people, models
-or tools said; the procedure and the columns of the register stay. The chain verifies without the
-withheld values.
+``redact`` withholds named values and secrets. ``hide`` withholds everything that people, models or
+tools said, except the columns of the register. The chain verifies without the withheld values.
 """
 
 from __future__ import annotations
@@ -20,17 +19,17 @@ REF = "$ref"
 _REFERENCE = frozenset({REF, "bytes"})
 
 SCALARS = frozenset({str, int, float, bool, type(None)})
-"""Most values have one of these types; checking for a mapping is slower."""
+"""The types of most values. Checking the type is faster than checking for a mapping."""
 
 _WHOLE = ("value", "text", "content", "summary", "reason", "details", "arguments")
-"""Payload fields that may be large, and may be withheld as wholes."""
+"""Payload fields that may be large, and are withheld whole."""
 
 DEEPEST = 16
-"""Values inside of withheld values that are restored."""
+"""The deepest nesting of withheld values that is restored."""
 
 
 def reference(value: JSON, salt: bytes = b"") -> dict[str, JSON]:
-    """Commits to the value. Short secrets can be guessed from a bare digest: give a salt."""
+    """Commit to the value. Use a salt: short secrets can be guessed from a bare digest."""
     return _commitment(canonical(value), salt)
 
 
@@ -39,7 +38,7 @@ def _commitment(spelled: bytes, salt: bytes) -> dict[str, JSON]:
 
 
 def is_reference(value: JSON) -> TypeGuard[Mapping[str, JSON]]:
-    # Every value of a trace comes by: most are told from their type or size.
+    # Hot path: the type or size decides most cases.
     return (
         type(value) not in SCALARS
         and isinstance(value, Mapping)
@@ -54,11 +53,11 @@ def has_withheld(value: JSON) -> bool:
 
 
 WITHHELD = "withheld"
-"""Stands for words that are kept beside the trace, or were erased."""
+"""Stands for text that is stored beside the trace or was erased."""
 
 
 def words_of(value: JSON) -> str:
-    """Of a field that is text."""
+    """The text of a field, which may be withheld."""
     return WITHHELD if is_reference(value) else str(value or "")
 
 
@@ -68,8 +67,8 @@ def references_in(value: JSON) -> list[str]:
 
 
 class SecretTexts:
-    """Texts that must not be shown. A conversation may know thousands: then the
-    parts of a short text are looked up, instead of looking for each."""
+    """Texts that must not be shown. If there are many, the parts of a short text are looked up
+    instead of searching the text for each secret."""
 
     __slots__ = ("_lengths", "_texts")
 
@@ -89,7 +88,7 @@ class SecretTexts:
             self._lengths.update(map(len, texts))
 
     def holds(self, text: str) -> bool:
-        """Whether one of them stands in the text."""
+        """Whether the text contains a secret."""
         texts, lengths = self._texts, self._lengths
         if len(texts) <= _FEW or len(text) * len(lengths) > len(texts):
             return any(item in text for item in texts)
@@ -100,11 +99,11 @@ class SecretTexts:
         )
 
     def has(self, value: JSON) -> bool:
-        """Whether a number is one of them."""
+        """Whether a number is a secret."""
         return not self._texts.isdisjoint(_spellings(value))
 
     def masked(self, text: str) -> str:
-        # All places first: of two secrets that overlap nothing stays behind.
+        # Mark all places first, so that nothing remains of overlapping secrets.
         hidden = [False] * len(text)
         for item in self._texts:
             start = text.find(item) if item else -1
@@ -134,14 +133,13 @@ def redact(
 ) -> tuple[Event, dict[str, JSON]]:
     """The event with references, and what they stand for (digest → value).
 
-    Every value under one of ``names`` goes, wherever it stands in the payload; so does an
-    argument under one of the ``strange`` names, a field of more than ``limit`` bytes, and what
-    holds one of ``secrets``: a text, the keys of an object, a number among arguments and answers.
-    Redact before sealing: the
-    hash then commits to the digests, and the trace verifies without the values.
+    Withholds every value under one of ``names`` anywhere in the payload, every argument under one
+    of the ``strange`` names, every field of more than ``limit`` bytes, and whatever contains one of
+    ``secrets``: a text, the keys of an object, a number in arguments and answers. Redact before
+    sealing: the hash then covers the digests, and the trace verifies without the values.
     """
     work = _Redaction(names, strange, salt, secrets)
-    # Most events hold nothing of it, and are not taken apart to find that out.
+    # Hot path: most events contain nothing to withhold and need no walk.
     touched = secrets or strange or (names and _has_key(event.payload, names))
     payload = work.inside(event.payload, names) if touched else dict(event.payload)
     if limit is not None:
@@ -226,8 +224,7 @@ def restore(event: Event, values: Mapping[str, JSON]) -> Event:
 def _restored(value: JSON, values: Mapping[str, JSON], inside: frozenset[str]) -> JSON:
     if is_reference(value):
         ref = value[REF]
-        # A withheld value may hold references of its own. One to itself is no digest of
-        # anything, and stays as it is.
+        # A withheld value may hold references. A reference to itself can't be a digest; keep it.
         known = isinstance(ref, str) and ref in values and ref not in inside
         if not known or len(inside) >= DEEPEST:
             return value
@@ -243,8 +240,8 @@ MASK = "•••"
 
 
 def mask(value: JSON, secrets: SecretTexts, *, data: bool = False) -> JSON:
-    """The value with every secret in it made unreadable: in texts and keys, and where a number
-    among arguments and answers (``data``) is one."""
+    """The value with every secret masked: in texts and keys, and with ``data`` (in arguments and
+    answers) in numbers."""
     if isinstance(value, str):
         return secrets.masked(value) if secrets.holds(value) else value
     if isinstance(value, Mapping):
@@ -260,7 +257,7 @@ def mask(value: JSON, secrets: SecretTexts, *, data: bool = False) -> JSON:
 
 
 def without_names(value: JSON, names: frozenset[str]) -> JSON:
-    """The value with everything under one of these names made unreadable."""
+    """The value with everything under one of these names masked."""
     if isinstance(value, Mapping):
         return {
             key: MASK if key in names and item is not None else without_names(item, names)
@@ -270,16 +267,16 @@ def without_names(value: JSON, names: frozenset[str]) -> JSON:
 
 
 _DATA = frozenset({"arguments", "value", "resolved", "learned"})
-"""Fields of what people and tools gave; a number elsewhere is the machine's own."""
+"""Fields with values of people and tools. Numbers elsewhere are the machine's own."""
 
 _FEW = 40
 
 SHORTEST = 3
-"""Shorter secrets are withheld by their names alone: every text holds a digit."""
+"""Shorter secrets are withheld by name only, since every text contains a digit."""
 
 
 def holds_secret(value: JSON, secrets: SecretTexts) -> bool:
-    """Whether one stands anywhere in a value."""
+    """Whether a value contains a secret."""
     for part in parts_of(value):
         texts = part if isinstance(part, Mapping) else (part,) if isinstance(part, str) else ()
         if any(map(secrets.holds, texts)) or secrets.has(part):
@@ -288,8 +285,8 @@ def holds_secret(value: JSON, secrets: SecretTexts) -> bool:
 
 
 def secrets_under(names: frozenset[str], value: JSON) -> set[str]:
-    """The values under these names, as a text would spell them; those of an object's fields, too.
-    References don't count: they stand for values that are not here."""
+    """The values under these names as texts, including an object's fields. References don't count:
+    their values aren't here."""
     texts: set[str] = set()
     _gather(names, value, texts)
     return {item for item in texts if len(item) >= SHORTEST} if texts else texts
@@ -318,7 +315,7 @@ def _scalars(value: JSON) -> set[str]:
 
 
 def _spellings(value: JSON) -> set[str]:
-    """As a text has it, and as JSON inside of a text; 5.0 is also 5."""
+    """The value as plain text and as JSON inside of a text; 5.0 is also 5."""
     if isinstance(value, str):
         value = value.strip()
         return {value, *(json.dumps(value, ensure_ascii=item)[1:-1] for item in (True, False))}
@@ -380,7 +377,7 @@ class _Hiding(_Withholding):
             and self._event.kind == "domain_result"
             and self._event.actor == Actor.OPERATOR
         ):
-            return value  # who settled it
+            return value  # the person who resolved the outcome
         plain = name == "principal" or not isinstance(value, Mapping)
         return value if name in _STRUCTURE and plain else self._hidden(value)
 

@@ -93,7 +93,7 @@ def generate_key() -> SigningKey:
 
 
 def write_key(key: SigningKey, path: Path) -> None:
-    """Creates the file for its owner alone; never overwrites one."""
+    """Create the file with access for its owner only. Never overwrites a file."""
     try:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
@@ -107,7 +107,7 @@ def write_key(key: SigningKey, path: Path) -> None:
 
 
 def load_key(path: Path) -> SigningKey:
-    """Refuses a file that group or others may read, and anything that is not a key."""
+    """Load a key. Refuses a file that group or others may read."""
     try:
         with open(path, encoding="ascii") as file:
             mode = os.fstat(file.fileno()).st_mode
@@ -136,20 +136,20 @@ def sign_head(key: SigningKey, head: Head, *, at: float) -> SignedHead:
 
 
 def verify_head(signed: SignedHead) -> bool:
-    """Whether the signature is the named key's over this head. Whose key it is, the caller
-    must know."""
+    """Whether the signature of this head is by the named key. The caller must know whose key it
+    is."""
     statement = canonical(_statement(signed.head, signed.at))
     return verify_signature(signed.key, signed.signature, statement)
 
 
 def verify_signature(key_hex: str, signature_hex: str, message: bytes) -> bool:
-    """By ``cryptography``, or where that isn't installed, slowly."""
+    """Verify with ``cryptography``, or slowly in Python if it isn't installed."""
     try:
         key, signature = bytes.fromhex(key_hex), bytes.fromhex(signature_hex)
     except ValueError:
         return False
     if (key.hex(), signature.hex()) != (key_hex, signature_hex):
-        return False  # one spelling alone, so that no byte of a file can change unnoticed
+        return False  # only one encoding, so that no byte of a file can change unnoticed
     try:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric import ed25519

@@ -1,6 +1,6 @@
 """JSON values: plain, comparable, canonical.
 
-Texts that look the same (two spellings of `é`, a space at the end, a sign without width) are
+Texts that look the same (two encodings of `é`, a trailing space, a zero-width character) are
 neither equal nor different: a tool may treat them alike.
 """
 
@@ -24,14 +24,13 @@ _UNSEEN = frozenset(
         ),
     )
 )  # fmt: skip
-"""Marks, letters and unassigned signs that Unicode has screens leave out, and the empty braille
-cell; those of the categories below are told by their category."""
+"""Invisible characters outside of the categories below, and the empty braille cell."""
 
 _UNSEEN_CATEGORIES = ("Cf", "Cc")
 
 
 def without_unseen(text: str) -> str:
-    """Without signs that leave no trace on a screen; spaces stay."""
+    """Remove invisible characters except spaces."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(
@@ -43,11 +42,11 @@ def without_unseen(text: str) -> str:
 
 
 def as_seen(text: str) -> str:
-    """Equal for texts that look the same; letters keep their case."""
+    """A form that is equal for texts that look the same; letters keep their case."""
     if text.isascii() and text.isprintable():
         return text.strip()
     seen = without_unseen(unicodedata.normalize("NFKC", text))
-    # Signs that an unseen one kept apart may be one sign now.
+    # Characters that an invisible one kept apart may combine now.
     return unicodedata.normalize("NFKC", seen).strip()
 
 
@@ -71,13 +70,12 @@ def _as_seen_fields(value: dict[str, JSON]) -> dict[str, JSON]:
 
 
 def same_name(name: str) -> str:
-    """A person's name in a form that is equal for spellings with another case, width, spacing,
-    digits or invisible signs. Letters of another alphabet stay other letters, even if they look
-    alike."""
+    """A form of a person's name that is equal for another case, width, spacing, digits or invisible
+    characters. Letters of another alphabet differ, even if they look alike."""
     if name.isascii() and name.isprintable():
         return " ".join(name.casefold().split())
     folded = unicodedata.normalize("NFKC", name).casefold()
-    # Capitals may come apart in folding, and `İ` leaves its dot behind.
+    # Case folding may decompose capitals, and leaves the dot of `İ`.
     folded = unicodedata.normalize("NFKC", folded).replace("i\u0307", "i").replace("ı", "i")
     digits = (str(unicodedata.decimal(sign, sign)) for sign in without_unseen(folded))
     return " ".join("".join(digits).split())
@@ -87,18 +85,17 @@ if TYPE_CHECKING:
     JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
     """A JSON value: null, boolean, number, string, list, object."""
 else:
-    # Libraries that read annotations as they run cannot follow an alias that names itself.
+    # Libraries that read annotations at run time can't resolve a recursive alias.
     JSON = Any
 
 
 Value = TypeVar("Value", bound="JSON")
 
 Fields: TypeAlias = Mapping[str, Any]
-"""A JSON object whose shape its reader knows by its kind: an operation's fields that were
-checked, the payload of an event, what this program wrote itself."""
+"""A JSON object of known shape: an operation's checked fields, an event's payload, own output."""
 
 Judge: TypeAlias = Callable[[str, Mapping[str, JSON]], bool | None]
-"""A verdict expression over its variables; ``None``, or an error, where it cannot say."""
+"""Evaluates a verdict expression over variables; ``None`` or an error if it is undecided."""
 
 
 class Missing(Enum):
@@ -109,7 +106,7 @@ MISSING: Final = Missing.MISSING
 """Stands for a missing value; ``None`` is a value."""
 
 DEEPEST = 64
-"""Nesting beyond this is dropped: no honest tool needs it, and encoders recurse."""
+"""Deeper nesting is dropped: no honest tool needs it, and encoders recurse."""
 
 _MOST = 1 << 4096
 _LEAST = -_MOST
@@ -123,9 +120,8 @@ def _encoder() -> Callable[[JSON], str]:
     whole = json.JSONEncoder(
         sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
-    # `encode` sets the C encoder up anew for every value, which takes as long as spelling a
-    # small one, and looks for cycles, of which plain values have none. Where there is no such
-    # encoder, or it is made in another way, `encode` it is.
+    # `encode` sets up the C encoder for every value, which takes as long as encoding a small one,
+    # and looks for cycles, which plain values don't have. Use it if there is no such C encoder.
     make = getattr(json.encoder, "c_make_encoder", None)
     try:
         chunks = make(  # type: ignore[misc]  # None raises the TypeError below
@@ -138,23 +134,22 @@ def _encoder() -> Callable[[JSON], str]:
 
 
 made = tuple.__new__
-"""A named tuple from its values in order: half the price of calling its class."""
+"""Makes a named tuple from its values in order, twice as fast as its class."""
 
 spell = _encoder()
 """The text of ``canonical``."""
 
 
 def canonical(value: JSON) -> bytes:
-    """The one spelling of a plain value: sorted keys, no spaces, UTF-8."""
+    """The unique encoding of a plain value: sorted keys, no spaces, UTF-8."""
     return spell(value).encode("utf-8", "surrogatepass")
 
 
 def plain(value: object, depth: int = 0) -> JSON:
     """A private JSON copy of anything; a value that isn't JSON becomes ``{"$dropped": why}``.
 
-    The copy keeps a caller's later changes out of the configuration, and the
-    limits keep a hostile value from breaking an encoder. Keys are in canonical
-    order, so that a run and its replay iterate alike.
+    The caller's later changes don't reach the copy. Limits keep a hostile value from breaking an
+    encoder. Keys are in canonical order, so that a run and its replay iterate alike.
     """
     if isinstance(value, str):
         if type(value) is str and value.isascii():
@@ -184,7 +179,7 @@ def plain_mapping(value: Mapping[Any, object], depth: int = 1) -> dict[str, JSON
     in_order = True
     last = ""
     for key, item in value.items():
-        # Most keys and values are short ASCII: no call for them.
+        # Hot path: most keys and values are short ASCII and need no call.
         if type(key) is not str or not key.isascii():
             key = plain(key) if isinstance(key, str) else _key(key)
         in_order = in_order and last <= key
@@ -194,7 +189,7 @@ def plain_mapping(value: Mapping[Any, object], depth: int = 1) -> dict[str, JSON
 
 
 def _key(key: object) -> str:
-    """Spelled as a JSON encoder would; other keys have no safe spelling."""
+    """The key as a JSON encoder writes it; other keys are dropped."""
     if key is None or isinstance(key, bool):
         return {None: "null", True: "true", False: "false"}[key]
     if isinstance(key, int) and _LEAST < key < _MOST:
@@ -203,8 +198,8 @@ def _key(key: object) -> str:
 
 
 def without_references(value: Value) -> Value:
-    """A plain value in which nothing has the form that stands in a trace for a withheld one:
-    a sender could blind the audit with it."""
+    """A plain value without objects in the form of a withheld value, with which a sender could
+    blind the audit."""
     copy: Any = value
     if isinstance(value, dict):
         copy = {key: without_references(item) for key, item in value.items()}
@@ -216,8 +211,8 @@ def without_references(value: Value) -> Value:
 
 
 def escape_references(value: Value) -> Value:
-    """A tool's answer in which nothing has the form of a withheld value: its own key `$ref`
-    becomes `$$ref`, `$$ref` becomes `$$$ref`."""
+    """A tool's answer without objects in the form of a withheld value: its own key `$ref` becomes
+    `$$ref`, `$$ref` becomes `$$$ref`."""
     copy: Any = value
     if isinstance(value, dict):
         escaped = {key: f"${key}" for key in value if key.lstrip("$") == "ref" and key[0] == "$"}
@@ -228,7 +223,7 @@ def escape_references(value: Value) -> Value:
 
 
 def parts_of(value: JSON) -> Iterator[JSON]:
-    """The value and everything inside of it, keys left out."""
+    """The value and all values inside of it."""
     yield value
     if isinstance(value, Mapping):
         for item in value.values():
@@ -239,7 +234,7 @@ def parts_of(value: JSON) -> Iterator[JSON]:
 
 
 def holds_stand_in(value: JSON) -> bool:
-    """Whether something in it stands for a value that was not kept as it was sent."""
+    """Whether it contains a stand-in for a value that wasn't stored as it was sent."""
     return any(
         isinstance(part, Mapping) and (_DROPPED in part or part.keys() == {_REF, "bytes"})
         for part in parts_of(value)
@@ -247,17 +242,17 @@ def holds_stand_in(value: JSON) -> bool:
 
 
 def shown(value: JSON, width: int = 80) -> str:
-    """Quoted as one line of JSON, so that a value cannot pass for the machine's own words."""
+    """One quoted line of JSON, so that a value can't pass for a message of the machine."""
     spelled = spell(value if not isinstance(value, str) else value[:width])
     text = visible(spelled[: width + 1], keep="")
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def agree(left: JSON, right: JSON) -> bool:
-    """Whether two plain values say the same.
+    """Whether two plain values mean the same.
 
-    A boolean is never a number. A number and a string that spells it agree,
-    because models write ``"100"`` where the user said 100.
+    A boolean is never a number. A number and its text agree, because models write ``"100"`` where
+    the user said 100.
     """
     if type(left) is str and type(right) is str:
         return left == right
@@ -275,7 +270,7 @@ def agree(left: JSON, right: JSON) -> bool:
 
 
 def same(left: object, right: object) -> bool:
-    """Equal, with one kind of number: 5 is 5.0, and nothing is equal across types."""
+    """Whether two values are equal: 5 is 5.0, and values of other types differ."""
     kind = type(left)
     if kind is str or type(right) is str:
         return kind is type(right) and bool(left == right)
@@ -289,8 +284,8 @@ def same(left: object, right: object) -> bool:
 
 
 def is_same_act(left: Mapping[str, JSON], right: Mapping[str, JSON]) -> bool:
-    """Whether two calls of an action do the same: a value left out is one that is null, and texts
-    that look the same may be one."""
+    """Whether two calls of an action do the same. A missing value is null, and texts that look the
+    same count as equal."""
     return look_the_same(dict(left), dict(right))
 
 
@@ -299,8 +294,8 @@ _PLAINLY_EQUAL = frozenset((str, int, float, type(None)))
 
 
 def key_of(arguments: Mapping[str, JSON]) -> ArgumentsKey:
-    """Equal for arguments that are the same, whatever their order. Python's own equality has
-    one kind of number; it takes a boolean for one, so that is marked."""
+    """A key that is equal for the same arguments in any order. Python takes a boolean for a number,
+    so booleans are marked."""
     for value in arguments.values():
         if type(value) not in _PLAINLY_EQUAL:
             return frozenset(_part(name, item) for name, item in arguments.items())
@@ -338,6 +333,6 @@ def _spells(text: str, number: float) -> bool:
 
 
 def spoken_at(answer: JSON) -> int:
-    """The number of the message that answers one of the machine's questions, -1 without one."""
+    """The event of the message that answers a question of the machine; -1 if there is none."""
     message = answer.get("message") if isinstance(answer, Mapping) else None
     return message if isinstance(message, int) else -1

@@ -1,4 +1,4 @@
-"""The keywords of JSON Schema that artifacts and arguments are checked against."""
+"""The subset of JSON Schema that artifacts and arguments are checked against."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ READ = frozenset(
         *("minLength", "maxLength", "minItems", "maxItems"),
     )
 )
-"""The keywords that a value is held to."""
+"""The supported keywords."""
 
 
 def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str | None:
@@ -175,7 +175,7 @@ def filled_in(
     root: Mapping[str, object] | None = None,
     depth: int = 0,
 ) -> JSON:
-    """``value`` with the defaults of a tool's schema for missing fields, at every depth."""
+    """``value`` with the schema's defaults for missing fields, at every depth."""
     root = schema if root is None else root
     schema = _own_schema(schema, root)
     if depth > _DEEPEST:
@@ -200,7 +200,8 @@ def filled_in(
 
 
 def _own_schema(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:
-    """Without references; of alternatives, the single one that describes an object or a list."""
+    """The schema behind references; of alternatives, the only one that describes an object or a
+    list."""
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
         if isinstance(reference, str) and reference.startswith("#/"):

@@ -1,7 +1,7 @@
 """Text for people and models: values on one line of JSON, tables, counts, moments.
 
-A value of a tool or a user stays inside one quoted text on one line. It can't pass for a step, a
-result or a message of the runtime, nor steer a terminal or hide something.
+A value of a tool or a user stays inside one quoted text on one line. It can't pass for a message of
+the runtime, control a terminal or hide text.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ class CodedText(str):
 SPACES = "".join(
     sign for sign in map(chr, range(0x80, 0x3001)) if unicodedata.category(sign) == "Zs"
 )
-"""Every space that there is beside the plain one."""
+"""Every Unicode space except the plain one."""
 
 LINES = f"\n\t{SPACES}"
-"""Characters that stay where a text of several lines is shown as one."""
+"""Characters that stay if a text is shown with its lines."""
 
 
 def visible(text: str, keep: str = SPACES) -> str:
-    """Controls, line separators, and signs that reorder or hide text, as the escapes that JSON
-    has for them: inside of a quoted JSON text the value stays the same."""
+    """Escape control characters, line separators, and characters that reorder or hide text, as in
+    JSON: the value of a quoted JSON text stays the same."""
     if text.isprintable():
         return str(text)
     return "".join(sign if sign.isprintable() or sign in keep else _escape(sign) for sign in text)
@@ -118,14 +118,14 @@ def quote_value(value: object, budget: int = VALUE_BUDGET) -> str:
         return shown
     name = f'"@{digest_of(value)} '
     inside = shown[1:] if isinstance(value, str) else shown
-    # No quotation mark may end the text before its end.
+    # No quotation mark may end the text early.
     inside = inside.replace('\\"', "'").replace('"', "'")
     cut = inside[: budget - len(name) - len(_CUT) - 1]
     return name + _half_escape(cut).replace("\\", "/") + _CUT + '"'
 
 
 def _half_escape(text: str) -> str:
-    """Without an escape that was cut in its middle."""
+    """Remove an escape that was cut in the middle."""
     return re.sub(r"\\(u[0-9a-fA-F]{0,3})?$", "", text)
 
 
@@ -145,5 +145,5 @@ def abbreviation_name(value: object) -> str | None:
 
 
 def quote_literal(value: object) -> str:
-    """A constant of the program itself: quoted alike, never cut."""
+    """A constant of the program, quoted and never cut."""
     return quote_value(value, _NO_BUDGET)

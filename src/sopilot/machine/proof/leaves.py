@@ -1,7 +1,7 @@
-"""One leaf: whether a rule or gate is proven for given values, on which evidence.
+"""Leaves: whether a rule or gate is proven for given values, and on which evidence.
 
-P1 closed, P2 about it, P3 whole, P4 newest, P5 fresh, P6 judged, P7 named: each clause is marked
-where it is decided.
+P1 closed, P2 about it, P3 whole, P4 newest, P5 fresh, P6 judged, P7 named: the code marks where it
+decides each clause.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from sopilot.values.text import quote_value
 
 
 class GateCalls(NamedTuple):
-    """The calls that open a gate, or that close it: exact successes, all that may have touched
-    it, and whether one is not answered yet."""
+    """The calls that open or close a gate: exact successes, all that may have touched it, and
+    whether one isn't answered yet."""
 
     exact: tuple[CallRecord, ...]
     touching: tuple[CallRecord, ...]
@@ -44,7 +44,7 @@ class GateCalls(NamedTuple):
 
     @property
     def touched(self) -> int:
-        """When it was touched last."""
+        """The last event that may have touched the gate."""
         return max((item.touched for item in self.touching), default=NEVER)
 
     @property
@@ -90,8 +90,8 @@ def names_the_same(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
 
 
 def may_concern(call: WantedCall, arguments: Mapping[str, JSON]) -> bool:
-    """Unless it names another value of the same type; a tool may read one of another type, or
-    one that looks the same, as it likes."""
+    """Whether a call may be about the gate's values. It isn't if it names another value of the same
+    type; a tool may interpret values of another type, and look-alikes, in any way."""
     return not any(
         name in arguments
         and _is_number(arguments[name]) == _is_number(value)
@@ -110,9 +110,9 @@ class ProofLevel(StrEnum):
     """How well a verdict is proven."""
 
     PROVEN = "proven"
-    """sopilot evaluated it under P1–P7, or its gate's action succeeded."""
+    """sopilot evaluated it under P1–P7, or the gate's action succeeded."""
     STATED = "stated"
-    """The user said so when asked: proof that it was said, not that it is true."""
+    """The user said so when asked, which proves that it was said, not that it is true."""
     ATTESTED = "attested"
     """A model judged it, on evidence that meets P1–P5 and P7."""
     CLAIMED = "claimed"
@@ -120,8 +120,8 @@ class ProofLevel(StrEnum):
 
 
 class LeafVerdict(NamedTuple):
-    """``holds`` is ``None`` where it is undecided; ``why`` then says what is missing. ``uses`` are
-    the user's answers among the evidence that serve one call."""
+    """``holds`` is ``None`` if it is undecided; ``why`` then says what is missing. ``uses`` are the
+    user's answers in the evidence that serve only one call."""
 
     function: str
     predicate: str
@@ -159,8 +159,8 @@ class _Opened(NamedTuple):
 
 @dataclass(slots=True)
 class Prover:
-    """Proves leaves of one process at one moment. ``known`` are its values beyond a leaf's own
-    parameters: what the user was asked for."""
+    """Proves leaves of one process at one moment. ``known`` are the process's values, for names
+    that aren't parameters of the leaf."""
 
     programs: Programs
     configuration: Configuration
@@ -168,7 +168,7 @@ class Prover:
     known: Mapping[str, JSON]
     judge: Judge
     verdicts: dict[RuleKey, LeafVerdict] = field(init=False, default_factory=dict)
-    """Leaves that were asked about already: it is one moment."""
+    """Cached verdicts, since it is one moment."""
 
     @property
     def program(self) -> ProgramLayout:
@@ -259,8 +259,8 @@ class Prover:
         key = key_of(call.arguments)
         newest: CallRecord | None = self.configuration.answers.get(action, NONE).get(key)
         for pending in self.configuration.pending.values():
-            # One that was asked for earlier can only answer about an earlier moment; but a user
-            # who was asked twice may answer the first question last.
+            # An earlier call can only answer about an earlier moment. But a user who was asked
+            # twice may answer the first question last.
             later = newest is None or pending.call_seq > newest.call_seq or action in BUILT_IN
             if later and pending.action == action and key_of(pending.arguments) == key:
                 return Absent(sentence("not-answered", call=_spelled(call)), awaited=True)
@@ -282,7 +282,7 @@ class Prover:
         return newest
 
     def _answers(self, newest: CallRecord) -> bool:
-        """Where nothing is guarded a tool may say no by failing with `false`."""
+        """Unless something is guarded, a tool may say no by failing with `false`."""
         return newest.ok or (not self.programs.actions and isinstance(newest.value, bool))
 
     def _judged(
@@ -309,7 +309,7 @@ class Prover:
     def covers(
         self, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
     ) -> bool:
-        """Whether the cited results are the newest answers to all calls of some recipe."""
+        """Whether the cited results include the newest answers to all calls of some recipe."""
         for name in layout.function.parameters:
             if values.get(name) is None:
                 return False
@@ -321,7 +321,7 @@ class Prover:
     def evidence_of(
         self, layout: FunctionLayout, values: Mapping[str, JSON]
     ) -> tuple[int, ...] | None:
-        """The events of the newest answers to some recipe, ``None`` where none is whole."""
+        """The events of the answers to the first whole recipe, if there is one."""
         ready = self._ready(layout, values)
         return None if isinstance(ready, Absent) else ready[0].evidence
 
@@ -354,9 +354,9 @@ class Prover:
         )
 
     def fact(self, function: str, values: Mapping[str, JSON], wanted: bool) -> dict[str, JSON]:
-        """P14: what a person is told who decides about an unmet leaf. ``answers`` are the events
-        of the newest answers to its calls (call, result), whatever became of them. ``changed`` is
-        the last event that may have changed what the leaf reads."""
+        """P14: what a person decides about if the leaf is unmet. ``answers`` are the events (call,
+        result) of the newest answers to its calls, failures included. ``changed`` is the last
+        event that may have changed what the leaf reads."""
         layout = self.program.functions[function]
         verdict = self.leaf(function, values)
         value = self.process.verdicts.get(rule_key(function, values))
@@ -372,8 +372,7 @@ class Prover:
         }
 
     def _changed(self, layout: FunctionLayout) -> int:
-        """P14: the last event that may have changed what a rule reads, or whom the session takes
-        for its customer. A leaf that is still undecided may be so for another reason."""
+        """P14: the last event that may have changed what a rule reads, or who the customer is."""
         acts, pending = layout.recipe_acts, self.configuration.pending.values()
         answers = self.configuration.answers
         if layout.function.kind is Kind.RULE:
@@ -431,7 +430,7 @@ class Prover:
     # --- gates -----------------------------------------------------------------------
 
     def _gate(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafVerdict:
-        """Open while every call that opens it holds; shut where one of them does not."""
+        """Open if every call that opens it holds; shut if one of them doesn't."""
         opened: dict[str, _Opened] = {}
         doubt: LeafVerdict | None = None
         for act in layout.recipes[0]:
@@ -548,9 +547,9 @@ class Prover:
         *,
         own: bool,
     ) -> bool:
-        """Whether a call that opens ``gate`` is about the customer with these values: it names
-        them all, or its answer meets the gate's verdict. The verdict of the gate that is being
-        judged (``own``) is judged later, on its latest answer."""
+        """Whether a call that opens ``gate`` is about the customer with these values: it names them
+        all, or its answer meets the gate's verdict. For the gate that is being judged (``own``)
+        the verdict is evaluated later, on the latest answer."""
         if gate.parameters <= named_by(call):
             return bool(gate.parameters) or own
         if gate.function.verdict is None or own:
@@ -563,9 +562,9 @@ class Prover:
     def _gate_calls(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
     ) -> GateCalls:
-        """With the gate's own values; what only the user can give may be any. A call that leaves
-        one of them out, or has another input besides, may have touched the gate and proves
-        nothing; what was done may have had any that the action declares."""
+        """The calls with the gate's own values; inputs that only the user knows may be any. A call
+        that leaves an input out or has another one may have touched the gate, but proves nothing.
+        For a fact, further declared inputs don't matter."""
         call = gate_call(layout, act, values)
         if call is None:
             return GateCalls((), (), pending=True)
@@ -631,7 +630,7 @@ def argument_problem(programs: Programs, action: str, arguments: Mapping[str, JS
 
 
 def gate_call(layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> WantedCall | None:
-    """The call of ``act`` with the gate's own values; ``None`` where it looks into an answer."""
+    """The call of ``act`` with the gate's own values; ``None`` if it looks into an answer."""
     own = {name: values[name] for name in layout.function.parameters}
 
     def value(name: str) -> JSON | Absent:
@@ -649,7 +648,7 @@ def _spelled(call: WantedCall) -> str:
 def grade_of_return(
     here: Position, operation: Return, evidence: Sequence[int], judge: Judge
 ) -> ProofLevel | None:
-    """The grade of a verdict that is returned on ``evidence``; ``None`` where none is judged."""
+    """The level of a verdict that is returned on ``evidence``; ``None`` if nothing is judged."""
     function = here.layout.function
     if not here.layout.soft or operation.holds is None:
         return None

@@ -45,12 +45,12 @@ Slots = dict[str, bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """``missing`` is empty where the call may be carried out."""
+    """The call may be carried out if ``missing`` is empty."""
 
     missing: str = ""
     leaves: tuple[LeafVerdict, ...] = ()
     facts: tuple[Mapping[str, JSON], ...] = ()
-    """P14: each thing that is missing, as data. An approval without the proof covers these."""
+    """P14: what is missing, as data. An approval stands in for the proof of these."""
 
     @property
     def grade(self) -> ProofLevel:
@@ -59,7 +59,7 @@ class Licence:
 
     @property
     def calls(self) -> tuple[WantedCall, ...]:
-        """The read-only calls that it rests on, each once."""
+        """The read-only calls that it rests on, without repetitions."""
         wanted_calls: dict[tuple[str, ArgumentsKey], WantedCall] = {}
         for leaf in self.leaves:
             for call in leaf.calls:
@@ -68,7 +68,7 @@ class Licence:
 
     @property
     def uses(self) -> dict[str, JSON]:
-        """P9: the user's answers that the call rests on, by event; each serves one call."""
+        """P9: the events of the user's answers that the call rests on and uses up."""
         uses = sorted({seq for leaf in self.leaves for seq in leaf.uses})
         return {"uses": uses} if uses else {}
 
@@ -134,7 +134,7 @@ class _Proof:
     unmet: dict[tuple[str, ArgumentsKey], _Unmet] = field(default_factory=dict)
     checked: list[tuple[str, Mapping[str, JSON]]] = field(default_factory=list)
     arrived: dict[tuple[int, str], int] = field(default_factory=dict)
-    """How much was missing where the way to the goal came by."""
+    """Activation and label → how much was missing when the walk came there."""
 
     @property
     def walk(self) -> Walk:
@@ -144,8 +144,7 @@ class _Proof:
         return self.walk.enter(Activation(layout, values)) is True
 
     def missing(self, layout: FunctionLayout, values: Mapping[str, JSON], action: str) -> Licence:
-        """Everything on the way to the goal that is not proven: who decides without the proof
-        decides about these and no others."""
+        """Everything on the way to the goal that isn't proven. An approval covers exactly these."""
         self._collect(Activation(layout, values), layout.first, {}, frozenset())
         if self.unmet:
             message = listed([item.message for item in self.unmet.values()])
@@ -160,7 +159,7 @@ class _Proof:
         return self._leaf(self.prover.program.functions[callee.function.name], values).holds
 
     def was_done(self, within: Activation, step: Act | Do | Emit) -> bool:
-        """The cursor went past the step, on a call with these very values."""
+        """Whether the cursor went past the step on a call with these values."""
         terms = plain_arguments(step.arguments) if isinstance(step, Act) else ()
         wanted = key_of(passed_values(terms, within.values, self.prover.known))
         place = (within.flow.function.name, step.label)
@@ -181,7 +180,7 @@ class _Proof:
     # --- what is missing ---------------------------------------------------------------
 
     def _collect(self, within: Activation, label: str, slots: Slots, seen: frozenset[str]) -> bool:
-        """On to the goal, or to the end of a group, as if every check were met."""
+        """Walk to the goal or the end of a group as if every check were met."""
         flow = within.flow
         while label not in seen:
             seen |= {label}
@@ -218,9 +217,9 @@ class _Proof:
         return False
 
     def _goes_on(self, within: Activation, step: Check, slots: Slots, seen: frozenset[str]) -> bool:
-        """Where a check is proven to be on the other side, and that leads on too, what is
-        missing is missing there: of "if A, then B" it is B where A is so. The check itself is
-        named beside it, unless what it leads to makes up for it."""
+        """Collect on the other side of a check that is proven to be unmet, if that side leads on:
+        of "if A, then B" B is missing if A is true. The check itself is named too, unless both
+        sides join before anything else is missing."""
         met, other = within.flow.after[step.label], within.flow.unmet[step.label]
         if other == met or self.walk.result(step, within) is not (not step.wanted):
             return False
