@@ -17,10 +17,10 @@ author's order. ``unopened_gates`` reports checks whose gate may still be shut:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from sopilot.handbook.model import Action, ActionCall, Predicate, Recipe
+from sopilot.handbook.model import Action, Predicate, Recipe
 from sopilot.handbook.requirements import (
     NOTHING,
     All,
@@ -106,18 +106,21 @@ class GuardClosure:
         return known
 
     def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:
-        arguments = dict(leaf.arguments)
-        texts: dict[Leaf, str] = {}
-        for call in self._calls(leaf.predicate):
-            gates = required_gates(self._actions[call.action].requires, self._predicates)
-            if not gates:
-                continue
-            terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
-            for gate in gates:
-                bound = substitute(gate, terms)
-                assert isinstance(bound, Leaf)
-                texts.setdefault(self.same.setdefault(bound.key, bound), call.action)
-        return texts.items()
+        needed: dict[Leaf, str] = {}
+        for action, demanded in self._demanded(leaf):
+            for gate in required_gates(demanded, self._predicates):
+                needed.setdefault(self.same.setdefault(gate.key, gate), action)
+        return needed.items()
+
+    def _demanded(self, leaf: Leaf) -> Iterator[tuple[str, Tree]]:
+        """What the calls that verify or open the leaf require, about its arguments."""
+        opening = self._predicates[leaf.predicate].established_by
+        for call in self._chosen(leaf.predicate) if opening is None else (opening,):
+            requires = self._actions[call.action].requires
+            if requires != NOTHING:
+                arguments = dict(leaf.arguments)
+                terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
+                yield call.action, substitute(requires, terms)
 
     def close(self, tree: Tree) -> tuple[Guard, ...]:
         """``H_T`` in prerequisite order; ``hoisted`` tells the gates that ``L(T)`` lacks."""
@@ -150,23 +153,12 @@ class GuardClosure:
         return dict.fromkeys(item for item in left_out if item[1] not in in_tree)
 
     def _not_hoisted(self, leaf: Leaf) -> Iterable[tuple[str, Leaf]]:
-        arguments = dict(leaf.arguments)
-        for call in self._calls(leaf.predicate):
-            requires = self._actions[call.action].requires
-            if requires == NOTHING:
-                continue
-            terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
-            demanded = substitute(requires, terms)
+        for action, demanded in self._demanded(leaf):
             hoisted = required_gates(demanded, self._predicates)
             for needed in leaves(demanded):
                 # A gate that may only be opened while it is shut has no prerequisite in that.
                 if needed not in hoisted and needed != negate(leaf):
-                    yield call.action, needed
-
-    def _calls(self, name: str) -> tuple[ActionCall, ...]:
-        """The calls that verify a predicate, or the one that opens a gate."""
-        opening = self._predicates[name].established_by
-        return self._chosen(name) if opening is None else (opening,)
+                    yield action, needed
 
 
 def hoist(tree: Tree, guards: Iterable[Guard]) -> Tree:

@@ -73,7 +73,7 @@ def elements(act: Act, answers: Mapping[str, JSON]) -> list[Mapping[str, JSON]] 
     if isinstance(result, Absent):
         return result
     if not isinstance(result, list):
-        return Absent(f"`{act.each}` is no list")
+        return Absent(f"`{act.each}` isn't a list")
     if len(result) > MOST_ELEMENTS:
         return Absent(f"`{act.each}` has more than {MOST_ELEMENTS} elements")
     return [{**answers, act.element: item} for item in result]

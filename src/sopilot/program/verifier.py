@@ -129,7 +129,7 @@ def _path_problems(act: Act, roots: Collection[str]) -> Iterator[str]:
     paths = [path for path in paths if path.root != act.element]
     for path in (*((act.each,) if act.each is not None else ()), *paths):
         if path.root not in roots:
-            yield f"`{path.root}` is no earlier answer"
+            yield f"`{path.root}` isn't an earlier answer"
 
 
 class _Verifier:
@@ -279,11 +279,14 @@ class _FunctionCheck:
         if function.closed_by is not None:
             self._check_plain_calls("closing", (function.closed_by,))
 
+    def _check_name(self, index: int, name: str, kind: str = "name") -> None:
+        if not is_identifier(name):
+            self.step(index, "bad-name", f"`{name}` is not a {kind}", _NAME_HELP)
+
     def _check_labels(self) -> Collection[str]:
         seen: set[str] = set()
         for index, step in enumerate(self.function.steps):
-            if not is_identifier(step.label):
-                self.step(index, "bad-name", f"`{step.label}` is not a label", _NAME_HELP)
+            self._check_name(index, step.label, "label")
             if step.label in seen:
                 message = f"label `{step.label}` is used twice in `{self.function.name}`"
                 help = "give every step of a function its own label"
@@ -312,8 +315,7 @@ class _FunctionCheck:
         for index, step in enumerate(function.steps):
             if isinstance(step, Check):
                 self._check_call(index, step)
-                if not is_identifier(step.slot):
-                    self.step(index, "bad-name", f"`{step.slot}` is no slot", _NAME_HELP)
+                self._check_name(index, step.slot, "slot")
                 self._check_values(index, step.arguments, known)
             elif isinstance(step, Act):
                 self._check_values(index, step.arguments, known)
@@ -329,8 +331,7 @@ class _FunctionCheck:
                 if not step.wants:
                     self.step(index, "empty-ask", "nothing is asked for", "name what is wanted")
                 for name in step.wants:
-                    if not is_identifier(name):
-                        self.step(index, "bad-name", f"`{name}` is not a name", _NAME_HELP)
+                    self._check_name(index, name)
                 known.update(step.wants)
             elif isinstance(step, Choose):
                 self._check_choose(index, step)
@@ -376,16 +377,14 @@ class _FunctionCheck:
                 self.step(index, "unknown-value", message, help)
             elif isinstance(argument, Unknown):
                 learned.append(argument.name)
-                if not is_identifier(argument.name):
-                    self.step(index, "bad-name", f"`{argument.name}` is not a name", _NAME_HELP)
+                self._check_name(index, argument.name)
         known.update(learned)
 
     def _check_choose(self, index: int, step: Choose) -> None:
         if not step.options:
             self.step(index, "empty-choice", "there is nothing to choose", "add two options")
         for option in step.options:
-            if not is_identifier(option.name):
-                self.step(index, "bad-name", f"`{option.name}` is no name", _NAME_HELP)
+            self._check_name(index, option.name)
         for name in _repeated([option.name for option in step.options]):
             message = f"option `{name}` is offered twice"
             self.step(index, "duplicate-option", message, "give every option its own name")
