@@ -175,9 +175,7 @@ def reply_without_steps(
 
     follow()
     for number in range(MOST_OWN_STEPS):
-        here = replace(
-            temptation, situation=f"{facts.request}:{number}", characters=facts.characters
-        )
+        here = replace(temptation, situation=f"{facts.request}:{number}")
         move = books.move()
         reply = MachineExecutor(facts, move, judge, here, tools).reply()
         own = [call for call in reply.tool_calls if call.name == TOOL_NAME]

@@ -203,6 +203,10 @@ class MachineMisbehaviour:
             wrong = self._entering() or self._claimed()
             if wrong is not None:
                 return wrong
+        if kind == "judge" and not self._move.recipes and not self._temptation.paged:
+            # In a long text, values are guessed at as much as answers.
+            guesses = self._temptation.gives_in("return_without_evidence")
+            return self._replies.step("return", holds=True) if guesses else None
         return self._inside(self._move.name) if kind == "tool" else None
 
     def ahead(self, ahead: Ahead, edge: str) -> ModelReply | None:
