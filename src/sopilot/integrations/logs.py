@@ -1,4 +1,4 @@
-"""Lines for operators: as text, or as one JSON object each, with what they are about."""
+"""Log lines for operators: text, or one JSON object each with its request and session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tool results of MCP servers: what the trace records of them, and what a client gets.
+"""Tool results of MCP servers, for the trace and for clients.
 
 A tool's text stands as one line of JSON, so that none of it can pass for the runtime's own
 text; that includes text in an image's or a sound's block and in an embedded resource. Images,

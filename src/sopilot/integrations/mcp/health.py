@@ -1,4 +1,4 @@
-"""Health of a server: is it alive, is it ready, what it counts; a name for every request."""
+"""Liveness, readiness and metrics of a server, and an id for every request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from sopilot.session.orphans import sweep
 REQUEST_HEADER = "x-request-id"
 _LONGEST_NAME = 64
 _READY_SECONDS = 1.0
-"""How long an answer about the store is reused."""
+"""How long a check of the store is reused."""
 _GAUGE_SECONDS = 30.0
 
 
@@ -104,7 +104,7 @@ class Health:
 
 
 class ObservedApp:
-    """In front of everything: health without a token, and a name for every request."""
+    """The outermost application: health without a token, and an id for every request."""
 
     def __init__(self, app: ASGIApp, health: Health) -> None:
         self._app = app
@@ -175,7 +175,7 @@ async def _answer(health: Health, path: str) -> Response | None:
 
 
 class AdminApp:
-    """Another address, for operators: metrics beside health."""
+    """Health and metrics at an address of their own, for operators."""
 
     def __init__(self, health: Health) -> None:
         self._health = health

@@ -308,7 +308,7 @@ def _receive_in_time(receive: Receive, seconds: float) -> Receive:
 
 
 class AddressQuota:
-    """The connections of each address. Those without a complete request give way first."""
+    """Limits connections per address. Those without a complete request are closed first."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -316,7 +316,7 @@ class AddressQuota:
         self._silent: defaultdict[str, OrderedDict[Any, None]] = defaultdict(OrderedDict)
 
     def add(self, address: str, connection: Any) -> bool:
-        """Whether there is room. The connection that was silent for longest makes some."""
+        """Whether the connection is admitted. A full address loses its longest silent one."""
         self._count[address] += 1
         if self._count[address] > self._most:
             if not self._silent[address]:

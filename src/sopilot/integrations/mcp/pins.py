@@ -1,6 +1,6 @@
 """Approved tools: pinned by digest in the store, and offered as long as they match.
 
-A server can change what it says of a tool without notice, so every list is compared with the
+A server can change a tool's definition without notice, so every list is compared with the
 approved definitions. A tool's behaviour can't be pinned, only its definition.
 """
 
@@ -61,7 +61,7 @@ def tool_digest(definition: Definition) -> str:
 @dataclass(frozen=True, slots=True)
 class Drift:
     """A tool that differs from the approved one. ``approved`` is ``None`` for a new tool,
-    ``current`` for one that is gone. Its text quotes nothing of what the tool says."""
+    ``current`` for one that is gone. Its text quotes nothing of the tool's definition."""
 
     upstream: str
     tool: str

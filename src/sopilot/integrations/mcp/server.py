@@ -88,7 +88,7 @@ class Subscriber:
 
 
 class Subscribers:
-    """Connected clients, by caller. The one that was quiet for longest gives way.
+    """Connected clients, by caller. The least recently active client is dropped first.
 
     ``bus`` reaches clients that listen in the protocol without connections. That protocol is
     offered on standard streams alone, where every listener is the same person.

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
 
+import anyio
 import httpx2
 import mcp_types as types
 from mcp.client import Client
@@ -513,35 +514,20 @@ class Upstream:
 
 @asynccontextmanager
 async def _watched(transport: Any, on_end: Callable[[], None]) -> AsyncIterator[Any]:
-    async with transport as (read, write):
-        yield _WatchedStream(read, on_end), write
+    """The transport; ``on_end`` is called when its server ends, which the client doesn't report."""
+    send, receive = anyio.create_memory_object_stream[Any](0)
 
+    async def pass_on() -> None:
+        async with send:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                async for message in read:
+                    await send.send(message)
+        on_end()
 
-class _WatchedStream:
-    """A transport's read stream that reports its end; the client keeps it to itself."""
-
-    def __init__(self, stream: Any, on_end: Callable[[], None]) -> None:
-        self._stream = stream
-        self._on_end = on_end
-        self.receive, self.aclose = stream.receive, stream.aclose
-
-    def __aiter__(self) -> _WatchedStream:
-        return self
-
-    async def __anext__(self) -> Any:
-        try:
-            return await self._stream.__anext__()
-        except StopAsyncIteration:
-            self._on_end()
-            raise
-
-    async def __aenter__(self) -> _WatchedStream:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *raised: Any) -> bool | None:
-        closed: bool | None = await self._stream.__aexit__(*raised)
-        return closed
+    async with transport as (read, write), anyio.create_task_group() as group:
+        group.start_soon(pass_on)
+        yield receive, write
+        group.cancel_scope.cancel()
 
 
 def _is_unreadable_answer(problem: Exception) -> bool:
