@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from sopilot.integrations.mcp.pins import Catalogue, Pins
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service, source_service
 from sopilot.integrations.mcp.sessions import SessionPool
+from sopilot.integrations.metrics import NoMetrics
 from sopilot.records.store import Store
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
@@ -27,6 +29,20 @@ HELLO: dict[str, Any] = {
     "clientInfo": {"name": "test", "version": "1"},
 }
 """Parameters of `initialize`."""
+
+
+class RecordingMeter(NoMetrics):
+    """Counters and gauges by name and labels."""
+
+    def __init__(self) -> None:
+        self.counted: Counter[str] = Counter()
+        self.gauges: dict[str, float] = {}
+
+    def count(self, name: str, amount: float = 1, **labels: str) -> None:
+        self.counted[" ".join((name, *labels.values()))] += int(amount)
+
+    def set(self, name: str, value: float, **labels: str) -> None:
+        self.gauges[" ".join((name, *labels.values()))] = value
 
 
 def bank_pool(store: Store | None = None, **options: Any) -> SessionPool:

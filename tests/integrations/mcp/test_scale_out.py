@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp_servers import HELLO, bank_pool, serving
+from mcp_servers import HELLO, RecordingMeter, bank_pool, serving
 
 from sopilot.files.settings import filled, read_settings
 from sopilot.integrations.mcp.health import Health
@@ -23,7 +23,7 @@ from sopilot.integrations.mcp.options import HttpSettings, ServerOptions
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import source_service
 from sopilot.integrations.mcp.sessions import SessionPool
-from sopilot.integrations.metrics import NoMetrics, metered
+from sopilot.integrations.metrics import metered
 from sopilot.messages.errors import (
     LeaseLost,
     StoreCorrupt,
@@ -42,15 +42,6 @@ ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "appl
 TOKENS = {"anna": "a" * 20}
 PG = view_named("pg")
 OTHER = {"bert": "b" * 20}
-
-
-class Told(NoMetrics):
-    def __init__(self) -> None:
-        self.counted: dict[str, float] = {}
-
-    def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        key = " ".join((name, *labels.values()))
-        self.counted[key] = self.counted.get(key, 0) + amount
 
 
 @asynccontextmanager
@@ -231,7 +222,7 @@ async def test_calls_left_open_are_looked_for_again_whatever_went_wrong() -> Non
             self.looked += 1
             raise KeyError("a row that no release of ours wrote")
 
-    store, meter = Odd(), Told()
+    store, meter = Odd(), RecordingMeter()
 
     async def nothing() -> None:
         pass
@@ -250,7 +241,7 @@ async def test_without_the_store_a_client_is_told_to_come_again() -> None:
         async def record(self, session_id: str) -> Any:
             raise StoreUnavailable("PostgreSQL at 10.0.0.7 is not available")
 
-    meter = Told()
+    meter = RecordingMeter()
     health = Health(Away(), meter)
     settings = HttpSettings(port=0, stateless=True)
     async with (
@@ -356,7 +347,7 @@ async def test_a_store_is_timed_and_its_failures_are_counted() -> None:
         async def release(self, lease: Any) -> None:
             raise LeaseLost("x")
 
-    meter = Told()
+    meter = RecordingMeter()
     store = metered(Failing(), meter)
     assert await store.sessions() == []
     assert await store.records.count_sessions() == 0
@@ -371,24 +362,17 @@ async def test_a_store_is_timed_and_its_failures_are_counted() -> None:
 
 
 async def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
-    class Sets(NoMetrics):
-        states: dict[str, float]
-
-        def set(self, name: str, value: float, **labels: str) -> None:
-            if name == "sessions":
-                self.states[labels["state"]] = value
-
     class Changing(MemoryStore):
         found: dict[str, int]
 
         async def states(self) -> dict[str, int]:
             return self.found
 
-    store, meter = Changing(), Sets()
-    meter.states = {}
+    store, meter = Changing(), RecordingMeter()
     health = Health(store, meter)
     store.found = {"waiting": 2, "running": 1, "journal": 4}
     await health._count()
     store.found = {"completed": 3}
     await health._count()
-    assert meter.states == {"waiting": 0, "running": 0, "completed": 3}
+    states = {name: n for name, n in meter.gauges.items() if name.startswith("sessions ")}
+    assert states == {"sessions waiting": 0, "sessions running": 0, "sessions completed": 3}

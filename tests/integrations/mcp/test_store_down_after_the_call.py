@@ -6,7 +6,6 @@ The store fails when the tool has answered. The judge is the bank: is the accoun
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,11 @@ import pytest
 import yaml
 from gateway_scenes import call
 from mcp.client import Client
+from mcp_servers import RecordingMeter
 from reference_client import CLOSING, prove
 from served import gateway
 
 from sopilot.integrations.mcp.server import McpServer
-from sopilot.integrations.metrics import NoMetrics
 from sopilot.messages.errors import StoreUnavailable
 from sopilot.stores.memory import MemoryStore
 
@@ -37,18 +36,9 @@ class DownStore(MemoryStore):
         return await super().append(lease, batch, **given)
 
 
-class Counting(NoMetrics):
-    def __init__(self) -> None:
-        self.counted: Counter[str] = Counter()
-
-    def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        if name == "calls":
-            self.counted[labels["outcome"]] += int(amount)
-
-
 async def test_through_the_gateway(caplog: pytest.LogCaptureFixture) -> None:
     store = DownStore()
-    meter = Counting()
+    meter = RecordingMeter()
     server: McpServer
     async with (
         gateway("bank", "close-empty", store=store, told=[]) as server,
@@ -65,7 +55,7 @@ async def test_through_the_gateway(caplog: pytest.LogCaptureFixture) -> None:
         assert "Outcome unknown" in said
         assert "ot done" not in said
         assert "ry again" not in said
-        assert meter.counted["unknown"] == 1
+        assert meter.counted["calls unknown"] == 1
         warned = [one for one in caplog.records if one.levelno == logging.WARNING]
         assert any(getattr(one, "fields", {}).get("outcome") == "unknown" for one in warned)
         await client.list_tools()
