@@ -515,19 +515,20 @@ class Upstream:
 @asynccontextmanager
 async def _watched(transport: Any, on_end: Callable[[], None]) -> AsyncIterator[Any]:
     """The transport; ``on_end`` is called when its server ends, which the client doesn't report."""
-    send, receive = anyio.create_memory_object_stream[Any](0)
+    async with transport as (read, write):
+        send, receive = anyio.create_memory_object_stream[Any](0)
 
-    async def pass_on() -> None:
-        async with send:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                async for message in read:
-                    await send.send(message)
-        on_end()
+        async def pass_on() -> None:
+            async with read, send:
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    async for message in read:
+                        await send.send(message)
+            on_end()
 
-    async with transport as (read, write), anyio.create_task_group() as group:
-        group.start_soon(pass_on)
-        yield receive, write
-        group.cancel_scope.cancel()
+        async with send, receive, anyio.create_task_group() as group:
+            group.start_soon(pass_on)
+            yield receive, write
+            group.cancel_scope.cancel()
 
 
 def _is_unreadable_answer(problem: Exception) -> bool:
