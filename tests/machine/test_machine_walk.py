@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
@@ -123,36 +124,30 @@ def test_a_loop_of_bound_checks_stops_after_one_round() -> None:
     assert replay(run.machine, run.events) == run.configuration
 
 
-def test_a_check_goes_on_by_the_truth_it_wants() -> None:
+def after_one_verdict(holds: bool, *checks: Check) -> Run:
+    """A run of these checks of one rule, which was judged once."""
     rule = Function("frozen", Kind.RULE, (), (ReturnStep("judge"),), predicate="frozen")
-    for wanted in (True, False):
-        steps = (
-            Check("ask", "frozen", (), "frozen", wanted, "finish", "refuse"),
-            CompleteStep("finish"),
-            FailStep("refuse"),
-        )
-        for holds in (True, False):
-            main = Function("main", Kind.PROCESS, (), steps)
-            run = Run({"main": program("main", main, rule)})
-            run.ok(Start("main"))
-            run.ok(Call())
-            run.ok(Return(holds))
-            assert run.place == ("main@finish" if holds == wanted else "main@refuse")
+    steps = (*checks, CompleteStep("finish"), FailStep("refuse"))
+    run = Run({"main": program("main", Function("main", Kind.PROCESS, (), steps), rule)})
+    run.ok(Start("main"))
+    run.ok(Call())
+    run.ok(Return(holds))
+    return run
 
 
-def test_a_reused_result_serves_both_polarities() -> None:
-    rule = Function("frozen", Kind.RULE, (), (ReturnStep("judge"),), predicate="frozen")
-    steps = (
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("holds", [True, False])
+def test_a_check_goes_on_by_the_truth_it_wants(holds: bool, wanted: bool) -> None:
+    run = after_one_verdict(holds, Check("ask", "frozen", (), "it", wanted, "finish", "refuse"))
+    assert run.place == ("main@finish" if holds == wanted else "main@refuse")
+
+
+@pytest.mark.parametrize(("holds", "place"), [(True, "main@refuse"), (False, "main@finish")])
+def test_a_reused_result_serves_both_polarities(holds: bool, place: str) -> None:
+    run = after_one_verdict(
+        holds,
         Check("first", "frozen", (), "frozen", True, "second", "second"),
         Check("second", "frozen", (), "frozen", False, "finish", "refuse"),
-        CompleteStep("finish"),
-        FailStep("refuse"),
     )
-    for holds, place in ((True, "main@refuse"), (False, "main@finish")):
-        main = Function("main", Kind.PROCESS, (), steps)
-        run = Run({"main": program("main", main, rule)})
-        run.ok(Start("main"))
-        run.ok(Call())
-        run.ok(Return(holds))
-        assert run.place == place
-        assert run.events[-1].payload["producer"] == run.events[-2].seq
+    assert run.place == place
+    assert run.events[-1].payload["producer"] == run.events[-2].seq

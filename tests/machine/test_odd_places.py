@@ -8,13 +8,8 @@ from vm_runs import ARGUMENTS, Run, decided
 
 from sopilot.handbook.requirements import Path
 from sopilot.machine.automation import Automation
-from sopilot.machine.evidence import (
-    next_wanted,
-    wanted_here,
-)
 from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
-from sopilot.machine.recipes import Absent
 from sopilot.program.model import (
     Act,
     Ask,
@@ -131,12 +126,6 @@ def in_linked() -> Run:
 
 def test_calls_that_look_into_an_answer() -> None:
     run = in_linked()
-    here = run.machine.position(run.configuration)
-    assert here is not None
-    early = wanted_here(here, EACH)
-    assert isinstance(early, Absent)
-    assert early.why == "`orders` was not answered"
-    assert next_wanted(here, EACH) is None
     assert run.machine.fits(run.configuration)[0] == {
         "operation": "domain_call", "action": "list_orders", "arguments": {"user": "ann"},
         "missing": [],
