@@ -35,6 +35,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.records.loading import load
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
+from sopilot.session.opening import resume_session
 from sopilot.stores.memory import MemoryStore
 
 TOKEN = "a-token-of-the-test"
@@ -151,6 +152,30 @@ async def test_the_audit_reports_a_guarded_call_that_was_made_although_denied(
     assert (finding.code, finding.details["action"]) == ("unlicensed-call", "refund")
     for language in ("en", "zh"):
         assert "`refund`" in worded(finding.explanation, language)
+
+
+async def test_an_answer_that_comes_after_a_restart_is_no_deviation(tmp_path: Path) -> None:
+    """The service let the call through: nobody has done wrong, and a person says how it ended."""
+    store = MemoryStore()
+    async with served(tmp_path, store=store, answer_seconds=1.0) as agent:
+        await agent.make("1", LOGIN)
+        await agent.make("2", LOOK)
+        decided = await agent.before("3", REFUND)
+        assert decided["decision"] == "carry_out"
+        (record,) = await store.sessions()
+        # The service dies, and its lease runs out.
+        await (await resume_session(store, record.id, take_over=True)).release()
+        async with served(tmp_path, store=store) as again:
+            repeated = await again.before("3", REFUND)
+            assert repeated["decision"] == "missing"
+            own = {"conversation": "c-1", "id": "3", "digest": decided["digest"]}
+            status, answer = await again.post("/after", **own, ok=True, value="paid")
+            assert (status, "restart" in answer["error"]) == (409, True)
+        await asyncio.sleep(1.2)  # what is left of the first service ends
+    session = await load(store, record.id)
+    assert [pending.action for pending in session.configuration.pending.values()] == ["refund"]
+    report = audit_trace(session.programs.programs, session.whole, judge=judge, ended=False)
+    assert "unlicensed-call" not in {finding.code for finding in report.findings}
 
 
 async def test_an_answer_that_never_comes_is_an_unknown_outcome(tmp_path: Path) -> None:

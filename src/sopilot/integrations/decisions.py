@@ -36,7 +36,8 @@ from sopilot.messages.errors import SopilotError, mistake
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
 from sopilot.runner.hook import Failed, Reply
-from sopilot.trace.events import UNLICENSED_CALL
+from sopilot.session.session import Session
+from sopilot.trace.events import UNLICENSED_CALL, DomainCall
 from sopilot.values.json import JSON, canonical, plain
 from sopilot.values.schema import violation
 from sopilot.views.answers import CallAnswer, CallStatus
@@ -112,8 +113,7 @@ class Decisions:
         self._calls: dict[tuple[str, str], _Call] = {}
 
     async def before(self, request: Request) -> dict[str, JSON]:
-        bound = {"tool": request.tool, "arguments": dict(request.arguments)}
-        digest = sha256(canonical(plain(bound))).hexdigest()
+        digest = _digest(request.tool, request.arguments)
         call = self._calls.get((request.conversation, request.id))
         if call is None:
             call = self._begin(request, digest)
@@ -131,6 +131,8 @@ class Decisions:
             raise _BadRequest(409, "the digest belongs to another call")
         if not call.decided.done() or call.decided.result()["decision"] != "carry_out":
             async with self._conversations.using(conversation) as hook:
+                if self._was_let_through(hook.session, call, call_id):
+                    raise _BadRequest(409, "the answer to this call came after a restart")
                 details: dict[str, JSON] = {"tool": call.tool, "id": call_id, "digest": digest}
                 await hook.session.note(UNLICENSED_CALL, details)
             raise _BadRequest(409, "this call must not be made")
@@ -139,6 +141,16 @@ class Decisions:
         answer = await asyncio.shield(call.task)
         assert answer is not None
         return {"recorded": answer.status is CallStatus.DONE, "text": answer.text}
+
+    def _was_let_through(self, session: Session, call: _Call, call_id: str) -> bool:
+        """Whether an earlier process of the service decided so: the agent did nothing wrong."""
+        return any(
+            event.kind == DomainCall.kind
+            and (event.payload["call_id"], event.payload["action"])
+            == (call_id, self._actions.get(call.tool))
+            and _digest(call.tool, event.payload["arguments"]) == call.digest
+            for event in session.own_events
+        )
 
     def tools(self) -> dict[str, JSON]:
         """The tools that are decided about, and whether the handbook guards them."""
@@ -201,6 +213,11 @@ class Decisions:
             details |= {"session": problem.session, "call": problem.call_id}
         call.decide(_KINDS.get(type(problem), "unknown"), **details)
         return answer
+
+
+def _digest(tool: str, arguments: Mapping[str, JSON]) -> str:
+    bound = {"tool": tool, "arguments": dict(arguments)}
+    return sha256(canonical(plain(bound))).hexdigest()
 
 
 def _fail(call: _Call, task: asyncio.Task[CallAnswer | None]) -> None:
