@@ -285,7 +285,7 @@ procedures:
 
     async def answer(amount: int, country: str) -> str:
         arguments = json.dumps({"amount": amount, "country": country})
-        return await driver.call(ToolCall("", "pay", arguments))
+        return (await driver.call(ToolCall("", "pay", arguments))).text
 
     refused = "已拒绝：不得调用 `pay`。"
     assert await answer(900, "Y") == f"{refused}不成立：金额 900 不超过 200。请联系经理。"
