@@ -118,7 +118,7 @@ def test_misuse_exits_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     path = tmp_path / "other.json"
     path.write_text("{}", "utf-8")
     assert main(["audit", str(path)]) == 2
-    assert "no list of messages" in capsys.readouterr().err
+    assert "this isn't a list of messages" in capsys.readouterr().err
 
 
 def with_payload() -> TraceFile:
