@@ -37,7 +37,7 @@ async def reply(dialog: Sequence[Message], slot: str, names: Sequence[str]) -> M
     last = dialog[-1]
     if last.role == "tool":
         return ModelReply("done")
-    return ModelReply("", (ToolCall("look-1", "look", json.dumps({"who": last.content})),))
+    return ModelReply("", (ToolCall("look-1", "read_case", json.dumps({"who": last.content})),))
 
 
 def look(who: str) -> str:
@@ -46,7 +46,7 @@ def look(who: str) -> str:
 
 
 def graph(hook: ProcedureHook | Conversations) -> Any:
-    return LangChainAgent(hook, [LangChainAgent.tool(look, "look")], reply).agent
+    return LangChainAgent(hook, [LangChainAgent.tool(look, "read_case")], reply).agent
 
 
 def message(who: str) -> dict[str, Any]:
@@ -154,7 +154,7 @@ async def test_calls_are_spans_of_their_session_without_words() -> None:
         raise KeyError("anna")
     made, failed = spans.get_finished_spans()
     session = conversation_id("bank", "anna")
-    assert (made.name, made.attributes[TOOL]) == ("execute_tool look", "look")
+    assert (made.name, made.attributes[TOOL]) == ("execute_tool read_case", "read_case")
     assert (made.attributes[CONVERSATION], made.status.is_ok) == (session, True)
     assert (failed.attributes["error.type"], failed.status.is_ok) == ("KeyError", False)
     assert failed.attributes["gen_ai.tool.call.id"] == "c"

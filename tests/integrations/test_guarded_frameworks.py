@@ -223,3 +223,20 @@ async def test_what_changes_between_decision_and_dispatch_is_not_carried_out(
     async with sopilot.conversation("c-1", user=ask):
         await run(shop, conversations, "c-1", [LOGIN, LOOK, Move("refund", arguments)])
     assert shop.paid == paid
+
+
+MISSPELT = BOOK.replace("refund:", "refnd:")
+
+
+@pytest.mark.parametrize("kind", FRAMEWORKS.values(), ids=FRAMEWORKS)
+async def test_a_guarded_action_without_a_tool_is_an_error(tmp_path: Path, kind: Any) -> None:
+    shop, script = Shop(), Script([REFUND])
+    book = written(tmp_path, text=MISSPELT)
+    agent = shop_agent(kind, shop, Conversations.of(book), script)
+    with pytest.raises(sopilot.UserMistake, match=r"guards `refnd`.*\n?.*`refund`"):
+        await agent.say("Please do it.", "c-1")
+    assert shop.paid == []
+    book.write_text(
+        book.read_text("utf-8").replace("refnd: {input", "refnd: {offered: false, input")
+    )
+    await shop_agent(kind, shop, Conversations.of(book), Script([LOOK])).say("Do it.", "c-1")

@@ -24,7 +24,14 @@ from langgraph.types import Command, interrupt
 from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import Conversations, Hooks, hooks_of
-from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, was_made
+from sopilot.runner.hook import (
+    Failed,
+    ProcedureHook,
+    Read,
+    Reply,
+    require_guarded_tools,
+    was_made,
+)
 from sopilot.runner.json_values import Validate, validation_by
 from sopilot.runner.loop_thread import caller
 from sopilot.values.json import JSON
@@ -54,6 +61,8 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         self._slot_last = slot_last
         self._pauses = pauses
         self._own = frozenset(schema.name for schema in self._hooks.own_tools)
+        self._shown_tools = set[str]()
+        """Tools of model calls. Another middleware may add some that the graph doesn't know."""
         self.tools = [_own_tool(schema) for schema in self._hooks.own_tools]
 
     def _using(self) -> Using:
@@ -77,6 +86,7 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
         return await handler(await self._shown(request, self._using()))
 
     async def _shown(self, request: ModelRequest[Any], using: Using) -> ModelRequest[Any]:
+        self._shown_tools |= {each.name for each in request.tools if isinstance(each, BaseTool)}
         if self._hooks.view.guard:
             return request
         async with using as hook:
@@ -137,7 +147,11 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
 
         async with using as hook:
             tools = request.runtime.tools if request.runtime is not None else ()
-            hook.reads.update({tool.name: _read(tool) for tool in tools})
+            reads = {tool.name: _read(tool) for tool in tools}
+            # Not at the model call: another middleware may have hidden some tools from it.
+            names = {call["name"], *reads, *self._shown_tools}
+            require_guarded_tools(hook.handbook, names - self._own)
+            hook.reads.update(reads)
             attempt = partial(
                 hook.tool_call,
                 call["name"], call["args"], call["id"] or "", execute, _validation(request.tool),

@@ -39,7 +39,7 @@ from sopilot.agent.dialog import MALFORMED_CALL
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import CURRENT, Conversations, OneConversation, hooks_of
-from sopilot.runner.hook import YES, ProcedureHook, Read, Reply
+from sopilot.runner.hook import YES, ProcedureHook, Read, Reply, require_guarded_tools
 from sopilot.runner.json_values import Validate, validation_by
 from sopilot.values.json import JSON
 
@@ -89,6 +89,9 @@ def hooked_config(hooks: Hooks, config: RunConfig | None = None) -> RunConfig:
 
     async def show(data: CallModelData[Any]) -> ModelInputData:
         _refuse_unseen(hooks, data.agent)
+        names = {tool.name for tool in _HOOKED.get(hooks, ())}
+        own_names = {schema.name for schema in within.own_tools}
+        require_guarded_tools(within.handbook, names - own_names)
         _GROUP.set(own.group_id)
         if isinstance(hooks, ProcedureHook) and own.group_id is None and CURRENT.get() is None:
             _refuse_another_beginning(hooks, data.model_data.input)

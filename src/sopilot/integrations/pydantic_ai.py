@@ -17,12 +17,12 @@ from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturn
 from pydantic_ai.tools import ToolDefinition
-from pydantic_ai.toolsets import FunctionToolset
+from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
 from sopilot.messages.errors import InternalBug
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import CURRENT, Conversations, Hooks, hooks_of
-from sopilot.runner.hook import YES, ProcedureHook, Read, Reply
+from sopilot.runner.hook import YES, ProcedureHook, Read, Reply, require_guarded_tools
 from sopilot.runner.json_values import values_of_model
 from sopilot.values.json import JSON, same
 
@@ -97,6 +97,7 @@ class SopilotCapability(AbstractCapability[Any]):
         async with self._using(ctx) as hook:
             if call.tool_name in self._own:
                 return await hook.step(call.args_as_dict(), call.tool_name)
+            require_guarded_tools(hook.handbook, {call.tool_name, *_tool_names(ctx)} - self._own)
             if self._hooks.view.guard:
                 hook.reads.update(_reads(ctx))
             return await self._call(hook, ctx, call, tool_def, args, handler)
@@ -149,6 +150,20 @@ class SopilotCapability(AbstractCapability[Any]):
         if made and isinstance(made[0], BinaryContent):
             return ToolReturn(answer.text, content=[made[0]])
         return answer.text
+
+
+def _tool_names(ctx: RunContext[Any]) -> set[str]:
+    """The agent's tools, also those that it hides in this step."""
+    manager = ctx.tool_manager
+    names = set((manager.tools if manager is not None else None) or ())
+
+    def visit(toolset: AbstractToolset[Any]) -> None:
+        if isinstance(toolset, FunctionToolset):
+            names.update(toolset.tools)
+
+    if manager is not None:
+        manager.toolset.apply(visit)
+    return names
 
 
 def _reads(ctx: RunContext[Any]) -> dict[str, Read]:

@@ -319,7 +319,7 @@ class OneConversation:
 
     def __init__(self, hook: ProcedureHook) -> None:
         self._hook = hook
-        self.view, self.own_tools = hook.view, hook.own_tools
+        self.view, self.own_tools, self.handbook = hook.view, hook.own_tools, hook.handbook
 
     def using(self, conversation: str | None = None) -> AbstractAsyncContextManager[ProcedureHook]:
         current = CURRENT.get()

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
@@ -26,10 +26,11 @@ from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_programs
 from sopilot.agent.toolbox import Toolbox
 from sopilot.files.sign_in import who_asks
-from sopilot.handbook.model import BUILT_IN, Action
+from sopilot.handbook.model import BUILT_IN, Action, Handbook
 from sopilot.machine.approvals import HeldState
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.proof.agenda import unguardable
+from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import (
     InternalBug,
     LeaseLost,
@@ -158,6 +159,7 @@ class ProcedureHook:
             raise mistake("recheck-without-reader", message, help=cure)
         self.session = session
         self.view = view
+        self.handbook = briefing.handbook
         self._actions = briefing.handbook.actions
         self._by_tool = actions_by_tool(self._actions)
         self._tools = AgentsOwnTools(is_ok, reader, self._by_tool)
@@ -516,9 +518,28 @@ def actions_by_tool(actions: Mapping[str, Action]) -> dict[str, list[str]]:
         raise mistake("shared-tool", message, help="give each tool one action")
     by_tool: dict[str, list[str]] = {}
     for name, action in actions.items():
-        for tool in {action.tool, action.tool.rpartition(":")[2]} - {"", name}:
+        for tool in {action.tool, _bare(action.tool)} - {"", name}:
             by_tool.setdefault(tool, []).append(name)
     return by_tool
+
+
+def require_guarded_tools(handbook: Handbook, tools: Collection[str]) -> None:
+    """Raise if tools of the agent would pass because the handbook doesn't name them, while the
+    agent has no tool for a guarded action: its name may be misspelt."""
+    names = {
+        own: {own, action.tool, _bare(action.tool)} for own, action in handbook.actions.items()
+    }
+    unnamed = set(tools).difference(*names.values())
+    for name, action in handbook.actions.items():
+        if unnamed and action.is_guarded and action.offered and not names[name] & {*tools}:
+            message = f"the handbook guards `{name}`, and the agent has no such tool"
+            help = did_you_mean(action.tool or name, unnamed)
+            raise mistake("missing-tool", message, help=f"{help}; if not, write `offered: false`")
+
+
+def _bare(tool: str) -> str:
+    """A tool without the name of its server."""
+    return tool.rpartition(":")[2]
 
 
 def require_guardable(briefing: Briefing) -> None:
