@@ -105,7 +105,7 @@ def _steps(figures_of: FiguresOf) -> Iterator[Quote]:
     times = {name: f"{row['wall']:.1f}" for name, row in walk["ratios"].items()}
     for piece, figures in (
         (
-            "in memory {} µs a step ({} times cheaper",
+            "in memory {} µs per step ({} times cheaper",
             (micro["memory"], times["memory to memory"]),
         ),
         ("NORMAL {} µs ({} times)", (micro["NORMAL"], times["NORMAL to NORMAL"])),
