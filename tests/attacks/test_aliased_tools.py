@@ -97,9 +97,10 @@ async def test_a_tool_is_guarded_under_its_own_name(
 
 
 SHARED = HANDBOOK.replace("ci:do-deploy", "ci-build")
+BARE = HANDBOOK.replace("ci-build", "'store:deploy'")  # `deploy` is an action's own name, too
 
 
-@pytest.mark.parametrize("text", [SHARED, HANDBOOK.replace("ci-build", "deploy")])
+@pytest.mark.parametrize("text", [SHARED, HANDBOOK.replace("ci-build", "deploy"), BARE])
 def test_a_tool_of_two_actions_is_refused(tmp_path: Path, text: str) -> None:
     """A call of it could be the unguarded one."""
     book = tmp_path / "releases.yaml"
@@ -112,7 +113,12 @@ def test_a_tool_of_two_actions_is_refused(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("pay_out", "shared-tool"), ("other:pay_out", "shared-tool"), ("ci-wipe", "not-offered")],
+    [
+        ("pay_out", "shared-tool"),
+        ("other:pay_out", "shared-tool"),
+        ("other:read_build", "shared-tool"),
+        ("ci-wipe", "not-offered"),
+    ],
 )
 async def test_no_tool_of_an_action_passes_the_gateway_beside_it(name: str, code: str) -> None:
     text = HANDBOOK.replace("ci:do-deploy", "pay_out")

@@ -19,7 +19,7 @@ from sopilot.runner.hook import (
     AskUser,
     HookOptions,
     ProcedureHook,
-    actions_by_tool,
+    actions_by_alias,
     asker_of,
     conversation_id,
     own_tools,
@@ -180,7 +180,7 @@ class Conversations:
     ) -> None:
         if view.guard:
             require_guardable(briefing)
-        actions_by_tool(briefing.handbook.actions)
+        actions_by_alias(briefing.handbook.actions)
         self.handbook = briefing.handbook
         self.name = briefing.handbook.name
         self.view = view

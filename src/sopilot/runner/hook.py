@@ -161,8 +161,8 @@ class ProcedureHook:
         self.view = view
         self.handbook = briefing.handbook
         self._actions = briefing.handbook.actions
-        self._by_tool = actions_by_tool(self._actions)
-        self._tools = AgentsOwnTools(is_ok, reader, self._by_tool)
+        self._by_alias = actions_by_alias(self._actions)
+        self._tools = AgentsOwnTools(is_ok, reader, self._by_alias)
         session.tools = self._tools
         self.conversation: str | None = None
         """The framework's name of the conversation, once known."""
@@ -395,7 +395,7 @@ class ProcedureHook:
 
     def _action(self, name: str) -> str:
         """The action behind a tool of the agent, if the handbook has it under another name."""
-        actions = self._by_tool.get(name, ())
+        actions = self._by_alias.get(name, ())
         return actions[0] if len(actions) == 1 else name
 
     def _judged(
@@ -404,8 +404,8 @@ class ProcedureHook:
         """The arguments that the guard judges; raise if the call can't be made at all."""
         if name in self._actions and not self._actions[name].offered:
             raise UserMistake(f"there is no tool `{name}`")
-        if len(self._by_tool.get(name, ())) > 1:
-            listed = ", ".join(f"`{action}`" for action in self._by_tool[name])
+        if len(self._by_alias.get(name, ())) > 1:
+            listed = ", ".join(f"`{action}`" for action in self._by_alias[name])
             raise UserMistake(f"`{name}` is the tool of several actions: {listed}")
         if validate is None:
             return arguments
@@ -508,19 +508,22 @@ def asker_of(session: Session, show: AskUser) -> Asker:
     return ask
 
 
-def actions_by_tool(actions: Mapping[str, Action]) -> dict[str, list[str]]:
+def actions_by_alias(actions: Mapping[str, Action]) -> dict[str, list[str]]:
     """The actions whose tool has another name, by that name with and without its server. Raise if
     a call of a tool could be a call of two actions."""
     names = [each for name, action in actions.items() for each in {name, action.tool or name}]
-    shared = next((name for name in names if names.count(name) > 1), "")
-    if shared:
-        message = f"`{shared}` names two actions of the handbook, or their tools"
-        raise mistake("shared-tool", message, help="give each tool one action")
-    by_tool: dict[str, list[str]] = {}
+    shared = {name for name in names if names.count(name) > 1}
+    by_alias: dict[str, list[str]] = {}
     for name, action in actions.items():
-        for tool in {action.tool, _bare(action.tool)} - {"", name}:
-            by_tool.setdefault(tool, []).append(name)
-    return by_tool
+        own, bare = {name, action.tool}, _bare(action.tool)
+        if bare in names and bare not in own:
+            shared.add(bare)
+        for alias in {action.tool, bare} - {"", name}:
+            by_alias.setdefault(alias, []).append(name)
+    if shared:
+        message = f"`{min(shared)}` names two actions of the handbook, or their tools"
+        raise mistake("shared-tool", message, help="give each tool one action")
+    return by_alias
 
 
 def require_guarded_tools(handbook: Handbook, tools: Collection[str]) -> None:
@@ -565,11 +568,11 @@ class AgentsOwnTools:
     """The agent's tools: the call under way brings its own execution."""
 
     def __init__(
-        self, is_ok: JudgeResult, reader: Tools | None, by_tool: Mapping[str, Sequence[str]]
+        self, is_ok: JudgeResult, reader: Tools | None, by_alias: Mapping[str, Sequence[str]]
     ) -> None:
         self._is_ok = is_ok
         self._reader = reader
-        self._by_tool = by_tool
+        self._by_alias = by_alias
         self.reads: dict[str, Read] = {}
         self.broken: dict[str, BaseException] = {}
         """By session and call id."""
@@ -600,7 +603,7 @@ class AgentsOwnTools:
     async def _read(self, name: str, arguments: Mapping[str, JSON], key: str) -> ToolResult:
         if self._reader is not None:
             return await self._reader.call(name, arguments, key=key)
-        names = (tool for tool in self.reads if name in (tool, *self._by_tool.get(tool, ())))
+        names = (tool for tool in self.reads if name in (tool, *self._by_alias.get(tool, ())))
         read = self.reads.get(next(names, ""))
         if read is None:
             return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})

@@ -169,14 +169,16 @@ def actions_by_tool(handbook: Handbook, pass_through: Sequence[str]) -> Mapping[
             names.setdefault(action.tool or name, []).append(name)
     for passed in sorted({*pass_through}):
         for name, action in handbook.actions.items():
-            if passed != name and not _may_be_one(action.tool or name, passed):
+            of_action = _may_be_one(action.tool or name, passed)
+            if passed != name and not of_action and passed.rpartition(":")[2] != name:
                 continue
             cure = f"leave out --pass-through {passed}, or change the handbook"
             if not action.offered:
                 message = f"the handbook says that `{name}` is not offered"
                 raise mistake("not-offered", message, help=cure)
             if passed != name:
-                message = f"`{passed}` is the tool of the action `{name}`"
+                what = "is the tool of" if of_action else "would be offered under the name of"
+                message = f"`{passed}` {what} the action `{name}`"
                 raise mistake("shared-tool", message, help=cure)
         if passed not in handbook.actions:
             names.setdefault(passed, []).append(passed.rpartition(":")[2])
