@@ -122,7 +122,7 @@ class GatewayTools:
             return _not_called(problem)
         drift = self._catalogue.held(name)
         if drift is not None:
-            if call is not None:
+            if call is not None and call.tool == name:  # not a read of the runtime's own
                 call.held = drift
             return _not_called(drift)
         if call is not None and call.cancelled:
@@ -138,7 +138,7 @@ class GatewayTools:
             raise
         except UpstreamRefused as problem:
             return _not_called(problem)
-        if call is not None and call.tool == name:  # not a read of the runtime's own
+        if call is not None and call.tool == name:
             call.result = result
         return recorded(result)
 
