@@ -233,7 +233,9 @@ def test_a_plain_function_has_no_default_that_nobody_judges() -> None:
     def pay(payee: str, amount: float = 500) -> str:
         return ""
 
-    with pytest.raises(UserMistake, match="`amount` of `pay` may be left out, and is 500 then"):
+    with pytest.raises(
+        UserMistake, match="`amount` of `pay` is optional, and 500 if it is left out"
+    ):
         as_tools([read_list, pay], actions)
 
 

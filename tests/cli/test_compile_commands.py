@@ -107,7 +107,7 @@ def test_explain_names_guard_recipe_and_frames() -> None:
         run("show", "bank", "--as", "explanation", "--goal", "transfer", "--json").stdout
     )
     transfer = why["bank/transfer"]
-    assert any("requires it" in guard["because"] for guard in transfer["guards"])
+    assert any("requires it" in each["because"] for each in transfer["prerequisites"])
     assert any(recipe["fallbacks"] for recipe in transfer["recipes"])
     assert any(frame["because"] for frame in transfer["frames"])
 

@@ -270,7 +270,7 @@ def test_results_that_no_tool_could_return(tea_room: Path, text: str, problem: s
 def test_a_handbook_without_tools(tea_room: Path) -> None:
     (tea_room / "results.yaml").write_text("read_stock: {cups: 1}")
     done = call(*WITH_RESULTS, "tea=assam")
-    assert "no result is written down for `pour`: a call of it fails" in done.stderr
+    assert "no result is given for `pour`: calls of it fail" in done.stderr
     (tea_room / "tea.scenarios.yaml").unlink()
     told = mistake("run", "tea.yaml")
     for part in ("has no tools", "--results", "`sopilot test`"):

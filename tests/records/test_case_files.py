@@ -77,4 +77,4 @@ def test_a_release_that_judges_otherwise_says_so(own_store: str) -> None:
     assert len(earlier["differences"]) == 10
     assert all(one.startswith("newly found: skipped-check") for one in earlier["differences"])
     told = run("audit", session).stdout
-    assert "judged otherwise than audit 0 of release 0.0.1: newly found: skipped-check" in told
+    assert "judged differently from audit 0 of release 0.0.1: newly found: skipped-check" in told

@@ -38,9 +38,7 @@ _EXIT = {True: Exit.DONE, False: Exit.FINDINGS, None: Exit.NOT_JUDGED}
 @period("With --all: first day or time", "With --all: last day, inclusive")
 @option("--workers", "Processes with --all. Default: one per core.", type=click.IntRange(min=1))
 @option("--on", "Where to run with --all.", type=click.Choice(["local", "ray"]), default="local")
-@option(
-    "--handbook SOURCE", "Handbook to judge a transcript by. A trace must have run its programs."
-)
+@option("--handbook SOURCE", "Handbook to judge by. A session or trace must have run its programs.")
 @GOAL
 @option("--now TIME", "Time of a transcript, as ISO 8601.", default="")
 @option(
@@ -77,7 +75,7 @@ def command(
     (OpenAI or Anthropic messages, OpenAI response items, recorded trajectories of SOPBench or
     τ-bench). With --all, judge every session of the store by the programs it ran.
 
-    Exit codes: 0 no findings, 1 findings, 2 misuse, 5 no findings and something can't be judged
+    Exit codes: 0 no findings, 1 findings, 2 misuse, 5 no findings but something can't be judged
     (no rights or no key to the contents, contents erased or not in the transcript).
     """
     if every == bool(what):

@@ -57,8 +57,8 @@ def new(name: str, folder: Path, force: bool, upstream: Path | None, tools: Path
     """Write NAME.yaml, a commented handbook that compiles, and NAME.scenarios.yaml.
 
     NAME is the handbook's name: lower-case letters, digits and hyphens. With --upstream or
-    --tools (a Python file is run), the handbook has an action per tool, with its inputs. Every
-    tool that isn't known to be read-only asks the user first; add its requirements.
+    --tools (which runs a Python file), the handbook has an action per tool, with its inputs. An
+    action that isn't known to be read-only asks the user first; add its requirements.
     """
     handbook, scenarios = starter(name)
     written = folder / f"{name}.yaml"

@@ -63,8 +63,9 @@ def serve(
 ) -> None:
     """Serve decisions about calls of the tools in HANDBOOK over HTTP.
 
-    POST /before a call, make it if the decision is `carry_out`, then POST /after it.
-    GET /openapi.json describes both. There is no TLS: put a proxy in front.
+    Before each call, send it to POST /before. Make the call if the decision is `carry_out`, and
+    report its answer to POST /after. GET /openapi.json describes both. There is no TLS: put a
+    proxy in front.
     """
     need_mcp()
     import uvicorn
@@ -92,7 +93,7 @@ def serve(
 @command.command()
 @option(
     "--url",
-    "The decision service: `sopilot guard serve`.",
+    "Address of the decision service (`sopilot guard serve`).",
     default=f"http://{ADDRESS}",
     show_default=True,
 )

@@ -32,7 +32,10 @@ GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
         "new": ("author.new", "Write a handbook to start from, with scenarios."),
         "check": ("author.check", "Validate handbooks and programs."),
         "format": ("author.format_files", "Format handbooks; comments and order stay."),
-        "test": ("author.test", "Run a handbook's scenarios and report what none of them reached."),
+        "test": (
+            "author.test",
+            "Run a handbook's scenarios and report uncovered steps and branches.",
+        ),
         "compile": ("compile.command", "Compile handbooks to verified programs."),
         "show": ("compile.show", "Show what a model would see, or why each check is there."),
     },
@@ -56,7 +59,7 @@ GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
         "trace": "Export, sign and verify traces.",
         "records": "Query, seal, verify and export the records of all sessions.",
         "privacy": "Erase and disclose contents; set who reads them and how long they stay.",
-        "store": "Migrate, back up, restore, measure and prune a store.",
+        "store": "Migrate, back up, restore, fence, measure and prune a store.",
     },
     "Research": {
         "qualify": (

@@ -82,7 +82,7 @@ json_option = flag("--json", JSON_HELP, "as_json")
 """For a command that prints by itself."""
 LANGUAGE = _configured(
     "--language", type=click.Choice(["en", "zh"]), default="en", show_default=True,
-    help="Language of results and of texts for the model.",
+    help="Language of results and of the texts that the model reads.",
 )  # fmt: skip
 MODEL = _configured(
     "--model", default="reference", show_default=True, metavar="MODEL", help="Model to run."

@@ -32,7 +32,7 @@ NAME = click.argument("person", metavar="NAME")
 ROLE = click.argument("role")
 entries = EntryCommands(command, change_people)
 entries.add(
-    "add", "person_added", "Add a person, or add roles and other names to a known one.", NAME,
+    "add", "person_added", "Add a person, or add roles and names to an existing one.", NAME,
     option("--role", "Role of the person (repeatable).", "roles", multiple=True),
     option("--alias", "Another name, or a customer number.", "aliases", multiple=True),
     option(
@@ -55,8 +55,8 @@ entries.add(
 )  # fmt: skip
 entries.add(
     "deputy", "deputy_named", "Let NAME decide for somebody in a role, between two dates.", NAME,
-    option("--for NAME", "Person they stand in for.", "for", required=True),
-    option("--role", "Role in which they stand in.", required=True),
+    option("--for NAME", "Person for whom NAME decides.", "for", required=True),
+    option("--role", "Role in which NAME decides.", required=True),
     option("--from DATE", "First day (UTC).", "begin", required=True),
     option("--to DATE", "Last day (UTC).", "end", required=True),
     read=lambda value: {**with_day_ends(value, "end"), "begin": read_moment(value["begin"])},
@@ -64,7 +64,7 @@ entries.add(
 entries.add(
     "escalate", "escalation_set", "Let another role decide too, some minutes before a request to "
     "ROLE expires.", ROLE,
-    option("--to ROLE", "Role that may decide as well.", required=True),
+    option("--to ROLE", "Role that may also decide.", required=True),
     option(
         "--before MINUTES", "Minutes before the request expires.", "minutes", type=float,
         required=True,
@@ -87,7 +87,7 @@ entries.add(
 )  # fmt: skip
 EntryCommands(command, issue_token).add(
     "token", "token_issued", "Issue a token for NAME and print it once: the store keeps only its "
-    "hash.", NAME, option("--name", "The token's name in records.", "token", required=True),
+    "hash.", NAME, option("--name", "Name of the token in records.", "token", required=True),
     option("--until DATE", "Last day of validity (UTC).", "expires_at"),
     read=lambda value: with_day_ends(value, "expires_at"),
 )  # fmt: skip

@@ -46,7 +46,7 @@ def command() -> None:
 @option("--view", f"One of: {', '.join(VIEWS)}.", default="pg", show_default=True)
 @TOOLS
 @LANGUAGE
-@option("--model", "Name of the agent to record.", default="played")
+@option("--model", "Name to record for the agent.", default="played")
 @IN_STORE
 def start(task: str, tools: str | None, store: StoreAccess, **how: str) -> Output:
     """Begin TASK; print the session's id and everything a model would receive."""
@@ -65,7 +65,7 @@ def show(session_id: str, store: StoreAccess) -> Output:
 @_AT_SESSION
 @click.argument("tool")
 @click.argument("arguments", default="{}", metavar="JSON")
-@option("--say", "Text of the agent in the same message.", "beside", default="")
+@option("--say", "Text that the agent says in the same message.", "beside", default="")
 def call(tool: str, arguments: str, beside: str, **where: Any) -> Output:
     """Call TOOL with a JSON object of arguments, as the model would."""
     return _move(ModelReply(beside, (ToolCall("", tool, arguments),)), **where)

@@ -43,19 +43,19 @@ def command() -> None:
 
 @command.group("set")
 def settings() -> None:
-    """Set which columns stay, who may read contents, and how long contents stay."""
+    """Set which columns stay in clear, who may read contents, and how long contents stay."""
 
 
 policy = EntryCommands(command, change_policy)
 rules = EntryCommands(settings, change_policy)
 rules.add(
     "columns", "columns_named",
-    "Keep these arguments in the action records and traces of new sessions. Name none that "
-    "identifies a person.", click.argument("columns", nargs=-1),
+    "Keep these arguments in clear in the action records and traces of new sessions. Name none "
+    "that identifies a person.", click.argument("columns", nargs=-1),
 )  # fmt: skip
 rules.add(
-    "readers", "readers_named", "Let only these roles read contents. Others see that there are "
-    "some.", click.argument("roles", nargs=-1),
+    "readers", "readers_named", "Let only these roles read contents. Others see only that contents "
+    "exist.", click.argument("roles", nargs=-1),
 )  # fmt: skip
 rules.add(
     "retain", "period_set", "Keep contents of sessions of a CLASS for DAYS.\n\nCLASS is HANDBOOK, "

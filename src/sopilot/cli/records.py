@@ -74,11 +74,15 @@ def command() -> None:
 @option(
     "--grade",
     "List only actions with this proof level.",
-    type=click.Choice(["proven", "attested", "claimed", "none"]),
+    type=click.Choice(["proven", "stated", "attested", "claimed", "none"]),
 )
-@option("--where CONDITION", 'Condition on an argument: "amount>1000".', multiple=True)
+@option(
+    "--where CONDITION",
+    'Condition on an argument, such as "amount>1000" (repeatable).',
+    multiple=True,
+)
 @option("--columns NAMES", "Arguments to show as columns: amount,to.")
-@option("--limit", f"Rows. Default: {_SHOWN}; all with --csv.", type=click.IntRange(min=1))
+@option("--limit", f"Rows to print. Default: {_SHOWN}; all with --csv.", type=click.IntRange(min=1))
 @flag("--rebuild", "Rebuild the rows from the traces first.")
 @flag("--csv", "Print CSV.", "as_csv")
 @IN_STORE
@@ -139,7 +143,7 @@ def actions(
 )
 @option(
     "--earlier-key HEX|FILE",
-    "Public key of the last seal, if it was another.",
+    "Public key of the last seal, if it was a different one.",
     "earlier",
     multiple=True,
 )
@@ -181,7 +185,7 @@ def verify(
 ) -> Output:
     """Compare a store with a sealed head and name everything missing or altered: sessions that
     were deleted, inserted, cut, exchanged or rewritten, a log that was cut or rewritten, an old
-    copy, rows that their traces don't yield. Exit 1 if there is any.
+    copy, action records that differ from the traces. Exit 1 if there is any.
 
     Later events aren't covered. Without the entries beside the head (a file of `seal --to` has
     them) a rewritten log is detected, but its former entries aren't named.
@@ -275,13 +279,13 @@ def list_deviations(
 steps = EntryCommands(deviations, deviation_step, click.argument("number", type=int), BY)
 steps.add(
     "assign", "assigned", "Assign deviation NUMBER to an owner, with a date.",
-    option("--owner NAME", "Person who takes care of it."),
+    option("--owner NAME", "Person responsible for it."),
     option("--due DATE", "Due on this date, inclusive (UTC)."),
     read=lambda value: with_day_ends(value, "due"),
 )  # fmt: skip
 steps.add("comment", "commented", "Add a comment to deviation NUMBER.", click.argument("text"))
 steps.add(
-    "judge", "judged", "Record what deviation NUMBER was, its cause and its remedy.",
+    "judge", "judged", "Record the judgement on deviation NUMBER, its cause and its remedy.",
     click.argument("disposition", type=click.Choice(DISPOSITIONS)),
     option("--cause", "Why it happened.", required=True),
     option("--remedy", "What was done about it.", default=""),

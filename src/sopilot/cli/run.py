@@ -66,7 +66,10 @@ BUDGETS = option(
 _session_options = all_of(
     click.argument("source"),
     GOAL,
-    option("--task NAME", "Task of an example or folder, or scenario. Default: the first."),
+    option(
+        "--task NAME",
+        "Task of an example or folder, or scenario of a handbook. Default: the first.",
+    ),
     MODEL,
     VIEW,
     LANGUAGE,
@@ -93,7 +96,7 @@ _session_options = all_of(
     f"VIEW is one of: {', '.join(VIEWS)}. {VIEW_HELP}"
 )
 @_session_options
-@option("--out", "Folder in which a workflow folder's tools work.", type=click.Path())
+@option("--out", "Folder that a workflow folder's tools write to.", type=click.Path())
 @option("--request", "The user's first message. Default: the task's.")
 @option(
     "--input NAME=VALUE",

@@ -41,12 +41,12 @@ server_options = all_of(
     LANGUAGE,
     option("--http HOST:PORT", "Serve HTTP instead of stdio.", "address"),
     option("--token-file", "Tokens of clients, one `NAME TOKEN` per line.", type=NEW),
-    option("--allow-host", "Name under which clients reach the server.", multiple=True),
+    option("--allow-host", "Host name that clients may use (repeatable).", multiple=True),
     option("--allow-origin", "Web origin that may call the server.", multiple=True, hidden=True),
-    flag("--stateless", "Let any server of the store answer."),
+    flag("--stateless", "Let every server over the same store answer any client."),
     option("--admin HOST:PORT", "Address for health and metrics."),
     option(
-        "--lease-seconds", "Seconds until another server takes over a dead one's sessions.",
+        "--lease-seconds", "Seconds until another server takes over a dead server's sessions.",
         type=click.FloatRange(min=1), default=Settings().lease_seconds, hidden=True,
     ),
     option(
@@ -68,7 +68,7 @@ upstream_options = all_of(
         multiple=True,
     ),
     flag("--handbook-only", "Hide every tool that the handbook doesn't name."),
-    flag("--share-upstream", "Use one connection for all sessions."),
+    flag("--share-upstream", "Use one connection to each upstream for all sessions."),
     option(
         "--upstream-timeout SECONDS", "Time limit of an upstream's answer.",
         type=click.FloatRange(min=0.1), default=300.0, show_default=True,
@@ -79,7 +79,8 @@ upstream_options = all_of(
     ),
     flag("--approve-tools", "Approve every upstream tool as it is now."),
     option(
-        "--recheck-tools SECONDS", "Time to cache verified tool lists.",
+        "--recheck-tools SECONDS",
+        "Seconds to cache verified tool lists; 0 verifies before every call.",
         type=click.FloatRange(min=0), default=60.0, show_default=True,
     ),
     flag("--require-pins", "Refuse upstream tools that nobody has approved."),
@@ -95,7 +96,7 @@ def command(tools: str | None, **options: Any) -> None:
     """Serve SOURCE over MCP, on standard streams or with --http.
 
     SOURCE is a handbook file or a bundled example; or a task (bank/TASK,
-    my-handbook.yaml#SCENARIO, sopbench:bank/get_loan#3) on which you measure any agent.
+    my-handbook.yaml#SCENARIO, sopbench:bank/get_loan#3) to measure an agent on it.
     To guard the tools of other MCP servers, use `sopilot gateway`.
     """
     _serve(tools=tools or "official", **options)
@@ -117,7 +118,7 @@ class _WrapsCommand(click.Command):
 @option("--handbook SOURCE", "Handbook to apply.", "source", required=True)
 @option(
     "--exec COMMAND …",
-    "Command of one server, to the end of the line.",
+    "Start one server with this command: the rest of the line.",
     "wrapped",
     expose_value=False,
 )

@@ -32,7 +32,7 @@ def command() -> None:
 @option("--limit", "Rows to print.", type=click.IntRange(min=1), default=50, show_default=True)
 @flag(
     "--orphaned",
-    "List only sessions with an irreversible call of unknown outcome, or held by a fence. "
+    "List only sessions with an irreversible call of unknown outcome, or blocked by a fence. "
     "Exit 1 if there are any.",
 )
 @IN_STORE

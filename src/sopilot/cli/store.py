@@ -1,4 +1,4 @@
-"""`sopilot store`: tables, rights, back-ups, fences, sizes, pruning."""
+"""`sopilot store`: tables, rights, backups, fences, sizes, pruning."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def migrate(
 @click.argument("file", type=NEW_FILE)
 @IN_STORE
 def backup(file: Path, store: StoreAccess) -> Output:
-    """Copy the store, as it is now, into a new FILE, a SQLite store."""
+    """Copy the store as it is now into FILE, a new SQLite store."""
     store.may_see("backup", [str(file)], to_all=True)
     rows = store.read(lambda opened: back_up(opened, file))
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events in {file}"
@@ -69,10 +69,10 @@ def backup(file: Path, store: StoreAccess) -> Output:
 @click.argument("file", type=FILE)
 @IN_STORE
 def restore_command(file: Path, store: StoreAccess) -> Output:
-    """Copy a back-up into an empty store of either kind, and fence it.
+    """Copy a backup into an empty store of either kind, and fence it.
 
     Earlier leases end. Irreversible calls of the sessions are blocked until `store release`: the
-    back-up doesn't know what they did after it was made.
+    backup doesn't know what they did after it was made.
     """
     rows = store.write(lambda opened: restore(opened, file))
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"
@@ -100,7 +100,7 @@ def fence(why: str, store: StoreAccess) -> Output:
 @command.command()
 @click.argument("session_ids", nargs=-1, metavar="[ID]...", callback=full_id)
 @flag("--all", "Release every fenced session.", "every")
-@option("--why", "What you checked, to record.", required=True)
+@option("--why", "What you checked; recorded with the release.", required=True)
 @BY
 @IN_STORE
 def release(

@@ -17,6 +17,7 @@ from sopilot.runner.store_access import StoreAccess
 from sopilot.stores.seals import public_key, sign_session, signed_heads, trace_text
 from sopilot.trace.files import read_trace, verify_trace, write_trace
 from sopilot.trace.signing import generate_key, load_key, write_key
+from sopilot.values.text import counted
 
 
 @click.group()
@@ -75,7 +76,9 @@ def _verified(path: Path, problems: Sequence[str], events: int = 0, signatures: 
         "verified": not problems,
         "problems": list(problems),
     }
-    whole = f"{path}: {events} events, {signatures} signed heads, nothing wrong"
+    whole = (
+        f"{path}: {counted(events, 'event')}, {counted(signatures, 'signed head')}, nothing wrong"
+    )
     lines = [f"{path}: {problem}" for problem in problems] or [whole]
     return Output(report, lines, Exit.if_any(problems), indent=None)
 

@@ -346,7 +346,7 @@ def _operation(summary: str, answer: JSON, body: JSON = None) -> JSON:
 
 _CALL: Mapping[str, JSON] = {
     "conversation": _of("string", "One session of the guard."),
-    "id": _of("string", "The call's own id; a repeated request has the same one."),
+    "id": _of("string", "The call's id; a repeated request has the same id."),
 }
 _BEFORE = _object(
     {**_CALL, "tool": _of("string"), "arguments": _of("object")},
@@ -402,7 +402,9 @@ OPENAPI: JSON = {
         "/after": _operation(
             "Record the answer to a call that was carried out.", _RECORDED, _AFTER
         ),
-        "/tools": _operation("List the tools that are decided about.", _object({"tools": _TOOLS})),
+        "/tools": _operation(
+            "List the tools that the service decides about.", _object({"tools": _TOOLS})
+        ),
     },
     "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
 }

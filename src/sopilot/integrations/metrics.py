@@ -34,7 +34,7 @@ GAUGES = {
     "seats": ("sessions that this process holds open", ()),
     "unknown_outcomes": ("sessions with a call whose outcome is unknown", ()),
     "approvals_waiting": ("calls that wait for people", ()),
-    "approvals_oldest_seconds": ("how long the oldest of them has waited", ()),
+    "approvals_oldest_seconds": ("seconds that the oldest of them has waited", ()),
     "draining": ("1 while this process is being stopped", ()),
 }
 

@@ -140,7 +140,7 @@ def _refuse_unseen(hooks: Hooks, agent: Agent[Any], *callers: Agent[Any]) -> Non
 def _unseen(what: str) -> UserMistake:
     message = f"{what} past the hook, neither on record nor guarded"
     cure = (
-        "give the agent `hooked_tools(hook, tools)` alone; guard MCP servers by `sopilot gateway`"
+        "give the agent `hooked_tools(hook, tools)` alone; guard MCP servers with `sopilot gateway`"
     )
     return mistake("unseen-tools", message, help=cure)
 

@@ -151,7 +151,10 @@ class TraceInput:
 
     def _untracked(self, whole: list[Event]) -> Audited:
         if self.handbook is None:
-            raise UserMistake("this session had no machine: name what judges it with --handbook")
+            raise UserMistake(
+                "the session's view didn't track the position: name the handbook to judge it by "
+                "with --handbook"
+            )
         units = compile_source(self.handbook, goal=self.goal)
         goal = self.goal or (units[0].procedure.name if len(units) == 1 else None)
         report = audit_untracked(
@@ -355,7 +358,9 @@ def _rows(what: str, content: object, handbook: str | None, goal: str | None) ->
     if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
         return _recorded(what, content, handbook, goal)
     if handbook is None:
-        raise _mistake(what, "a transcript needs an SOP to be judged by", "add --handbook SOURCE")
+        raise _mistake(
+            what, "a transcript needs a handbook to be judged by", "add --handbook SOURCE"
+        )
     if content and all(isinstance(item, Mapping) and "traj" in item for item in content):
         return _trajectories(what, content, handbook, goal)
     book, chosen = _procedure(handbook, goal)
@@ -421,7 +426,9 @@ def _is_interaction(value: object) -> bool:
 def _sopbench_task(what: str, entry: Mapping[str, Any]) -> tuple[Handbook, str]:
     domain, task = str(entry.get("domain")), entry.get("task")
     if not isinstance(task, Mapping):
-        raise _mistake(what, "a recorded trajectory names no task", "name one with --handbook")
+        raise _mistake(
+            what, "the recorded trajectory doesn't name its task", "name one with --handbook"
+        )
     recorded_task = sopbench().recorded_task(domain, task)
     if recorded_task is None:
         problem = "a recorded trajectory belongs to no task of the SOPBench data set"

@@ -64,9 +64,9 @@ def record_lines(records: Mapping[str, Any]) -> Iterator[str]:
     for item in records.get("earlier_audits", ()):
         for difference in item["differences"]:
             earlier = f"audit {item['audit']} of release {item['release']}"
-            yield f"judged otherwise than {earlier}: {difference}"
+            yield f"judged differently from {earlier}: {difference}"
         if item["signature_holds"] is False:
-            yield f"the signature of audit {item['audit']} does not hold"
+            yield f"the signature of audit {item['audit']} is invalid"
     if "kept" in records:
         yield f"kept as audit {records['kept']}"
 

@@ -109,7 +109,7 @@ class _Gaps:
                     "unconfirmed",
                     name,
                     f"`{action.name}` is irreversible, and `{name}` asks for no consent before it",
-                    "write `confirm:` and what the user is told, or `confirm: false`",
+                    "write `confirm:` with the sentence for the user, or `confirm: false`",
                 )
 
     def _secrets_in_clear(self) -> Iterator[Diagnostic]:
@@ -120,8 +120,8 @@ class _Gaps:
                         "looks-secret",
                         action.name,
                         item.name,
-                        f"`{item.name}` of `{action.name}` looks like a secret, and stands in "
-                        "clear in traces, exports and pages",
+                        f"`{item.name}` of `{action.name}` looks like a secret, and traces, "
+                        "exports and pages show it in clear",
                         "write `secret: true`",
                     )
 
@@ -159,8 +159,8 @@ class _Gaps:
                 yield self._at_requirement(
                     "reader-is-goal",
                     name,
-                    f"`{action.name}` verifies `{verified[0]}` and is what `{name}` is for, so "
-                    "every call of it counts as a change: no answer is used twice",
+                    f"`{action.name}` verifies `{verified[0]}` and is the action of `{name}`, "
+                    "so every call of it counts as a change: no answer is used twice",
                     f"write `read_only: true` on `{action.name}`, or what it `changes`",
                 )
 
@@ -259,7 +259,7 @@ class _Gaps:
                         "wide-verifier",
                         procedure,
                         f"`{name}` is verified by `{call.action}`, which reads everything",
-                        "name a verifier that reads only what is asked, beside it under `any`",
+                        "name a verifier that reads only the needed data, beside it under `any`",
                         name,
                         Severity.NOTE,
                     )
@@ -289,11 +289,9 @@ class _Gaps:
     def _unopened(self, procedure: str, item: Unopened) -> Diagnostic:
         gate = show_leaf(item.gate)
         needs = f"`{show_leaf(item.check)}` calls `{item.action}`, which requires `{gate}`"
-        problem, cure = "that is opened only later", f"put `{gate}` in front of it"
+        problem, cure = "it is opened only later", f"put `{gate}` in front of it"
         if not item.later:
-            problem = (
-                "before it that stands only inside an `any` or `first`, which can hold without it"
-            )
+            problem = "before it only an `any` or `first` asks for that, and can be true without it"
             cure = f"require `{gate}` by itself, in front of it"
         return self._at_requirement(
             "gate-too-late" if item.later else "gate-may-stay-shut",
@@ -335,7 +333,7 @@ def _unread(schema: Mapping[str, object]) -> Iterator[str]:
 def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Problem]:
     for predicate, name, term in needed:
         if term == Constant(None):
-            why = f"`{predicate}` is required of `null`, which is no value for `{name}`"
+            why = f"`{predicate}` is required for `null`, which isn't a value of `{name}`"
             cure = f"say in its verdict what that means (`{name} == null || …`), and give "
             yield predicate, why, cure + f"`{name}` to no input that is required"
     for predicate in dict.fromkeys(predicate for predicate, _, _ in needed):
@@ -362,8 +360,9 @@ def _left_out(
         what = "a computed argument" if entry.computes else f"`{predicate}`"
         item = loose[term.name]
         why = f"{what} needs `{term.name}`, which a call of `{action.name}` may leave out"
-        cure = f"make `{item}` of `{action.name}` required, or say what holds without it "
-        yield ("" if entry.made else predicate), why, cure + f"(`{parameter} == null`)"
+        cure = f"make `{item}` of `{action.name}` required, or say in the verdict what is true "
+        cure += f"without it (`{parameter} == null`)"
+        yield ("" if entry.made else predicate), why, cure
 
 
 _STEADY = re.compile(r"\b(?:round|day|year|years_between)\s*\(")

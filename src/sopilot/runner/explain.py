@@ -31,7 +31,7 @@ from sopilot.views.sentences import condition_of
 def explain(unit: Unit) -> dict[str, Any]:
     why, predicates = unit.explanation, unit.handbook.predicates
     return {
-        "guards": [
+        "prerequisites": [
             {
                 "gate": show_leaf(guard.leaf),
                 "hoisted": guard.hoisted,
@@ -70,7 +70,7 @@ def _notes(unit: Unit) -> Iterator[str]:
     functions = unit.program.functions.values()
     for function in functions:
         for note in function.notes:
-            words = "asked for and judged in the words of the template "
+            words = "asked and judged in the words of the template "
             yield f"{function.name}: {note.replace('template: ', words, 1)}"
     for function in functions:
         yield from _policy(function)
@@ -80,11 +80,11 @@ def _notes(unit: Unit) -> Iterator[str]:
         how = "is opened only later" if shut.later else "an `any` or `first` can leave shut"
         yield f"{show_leaf(shut.check)} needs {show_leaf(shut.gate)}, which {how}"
     for item in why.dropped:
-        never = ", so it cannot hold" if item.impossible else ""
+        never = ", so it can never be true" if item.impossible else ""
         known = show_leaf(item.known)
         yield f"{_show_tree(item.what)} is dropped: {known} is required before it{never}"
     for tree in why.postponed:
-        yield f"{_show_tree(tree)} is checked only while nothing else holds: no tool verifies it"
+        yield f"{_show_tree(tree)} is checked only if nothing else is true: no tool verifies it"
     for what, message in _refusals(why.tree):
         starts = message in unit.handbook.procedures
         yield f"refused for {what}: " + (
@@ -97,12 +97,13 @@ def _notes(unit: Unit) -> Iterator[str]:
     for name in shared_state(unit.program):
         yield f"{entry} may rest on {name} from an earlier connection (state: shared)"
     for lacking in unprovable(unit.program):
-        yield f"{entry} waits for a person where it needs {lacking.predicate}, unprovable"
+        name = lacking.predicate
+        yield f"{entry} waits for a person where it needs {name}, which sopilot can't prove"
     for guard in unit.program.guarded:
         if guard.needed and guard.action in _acts(unit.program):
             people = f"{guard.needed} of: " if guard.needed > 1 or len(guard.roles) > 1 else ""
-            where = f", where {guard.when}" if guard.when else ""
-            yield f"{guard.action} is approved by {people}{', '.join(guard.roles)}{where}"
+            condition = f", if {guard.when}" if guard.when else ""
+            yield f"{guard.action} is approved by {people}{', '.join(guard.roles)}{condition}"
 
 
 def _acts(program: Program) -> set[str]:
@@ -124,9 +125,9 @@ def _policy(function: Function) -> list[str]:
     """How the runtime treats a function, apart from calling its verifiers."""
     lines = []
     if function.computes:
-        lines.append(f"{function.computes} is computed by the machine: {function.value}")
+        lines.append(f"{function.computes} is computed by the runtime: {function.value}")
     if function.question:
-        lines.append(f"{function.name}: the machine asks the user: {function.question}")
+        lines.append(f"{function.name}: the runtime asks the user: {function.question}")
     if function.reusable:
         lines.append(f"{function.name}: one answer of the user serves several calls")
     if function.customer_message:
@@ -136,7 +137,10 @@ def _policy(function: Function) -> list[str]:
     if function.principal:
         lines.append(f"{function.name} is open for one customer at a time")
     if function.is_fact:
-        lines.append(f"{function.name} is what was done in this session; nothing is called for it")
+        lines.append(
+            f"{function.name} is true once its call succeeded in this session; sopilot never makes "
+            "the call"
+        )
     return lines
 
 
@@ -164,12 +168,12 @@ def _show_recipe(recipe: Recipe) -> str:
 
 
 def explanation_lines(why: dict[str, Any]) -> Iterator[str]:
-    yield "  guards"
-    for guard in why["guards"]:
-        place = "put in front" if guard["hoisted"] else "already in the tree"
-        yield f"    {guard['gate']}  ({place})"
-        yield f"      {guard['because']}"
-    if not why["guards"]:
+    yield "  prerequisites"
+    for each in why["prerequisites"]:
+        place = "put in front" if each["hoisted"] else "already in the tree"
+        yield f"    {each['gate']}  ({place})"
+        yield f"      {each['because']}"
+    if not why["prerequisites"]:
         yield "    none: no verifier needs a gate"
     yield "  recipes"
     for recipe in why["recipes"]:

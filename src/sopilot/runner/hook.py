@@ -149,7 +149,7 @@ class ProcedureHook:
         reader: Tools | None = None,
     ) -> None:
         if not view.machine:
-            raise UserMistake(f"the view `{view.name}` keeps no program; choose `pg`")
+            raise UserMistake(f"the view `{view.name}` doesn't track the position; choose `pg`")
         if view.guard:
             require_guardable(briefing)
         rechecked = [item.action for item in session.programs.guarded.values() if item.recheck]

@@ -333,5 +333,5 @@ def who_answers(options: RunOptions, source: TaskSource) -> str:
         offered = [name for name, action in source.handbook.actions.items() if action.offered]
         silent = ", ".join(f"`{item}`" for item in offered if item not in (options.results or {}))
         if silent:
-            lines.append(f"no result is written down for {silent}: a call of it fails")
+            lines.append(f"no result is given for {silent}: calls of it fail")
     return "\n".join(lines)

@@ -28,7 +28,7 @@ from sopilot.session.session import Session
 from sopilot.tasks.task import Simulation
 from sopilot.trace.events import Complete, Fail
 from sopilot.values.json import JSON
-from sopilot.values.text import Heading, Lines
+from sopilot.values.text import Heading, Lines, counted
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 from sopilot.views.moves import Shown
@@ -388,7 +388,7 @@ def screen_lines(shown: dict[str, object]) -> Iterator[str]:
 
 def score_lines(score: PlayScore) -> Iterator[str]:
     yield f"{score.task} under {score.view}: {'passed' if score.passed else 'not passed'}"
-    yield f"ended {score.ending} after {len(score.calls)} calls"
+    yield f"ended as {score.ending} after {counted(len(score.calls), 'call')}"
     for name, value in score.verdict.items():
         yield f"  {name}: {value}"
     for finding in score.findings:

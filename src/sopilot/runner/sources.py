@@ -130,7 +130,7 @@ class TaskSource:
                 "no-tools",
                 f"`{self.name}` has no tools, and there is no `{path.name}` with their answers",
                 Place(self.name),
-                "write the answers into a YAML file (action: result) and name it with --results, "
+                "write the answers in a YAML file (action: result) and name it with --results, "
                 "or write scenarios, which `sopilot test` also runs (`sopilot new` shows some)",
             )
         suite = load_scenarios(read_text(path), self.handbook, str(path))

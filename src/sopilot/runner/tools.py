@@ -83,7 +83,7 @@ def _problem(name: str, function: Function | None, action: Action) -> Diagnostic
         default = None if parameter is None else parameter.default
         if not each.required and default not in (None, inspect.Parameter.empty):
             # Left out, it would be judged as nothing, and carried out as the default.
-            message = f"`{each.name}` of `{name}` may be left out, and is {default!r} then"
+            message = f"`{each.name}` of `{name}` is optional, and {default!r} if it is left out"
             cure = f"make `{each.name}` required in the handbook, or its default `None`"
             return Diagnostic("tool-default", message, help=cure)
     return None

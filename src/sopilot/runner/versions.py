@@ -39,7 +39,7 @@ _MOST_TIMES, _LEAST_SUSPECT = 200, 64 << 20
 def write_bundle(path: Path, files: Mapping[str, bytes]) -> None:
     """Write a folder or ZIP file that only its owner can read; overwrite nothing."""
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
-        cure = "name a folder that is empty or not there yet, or NAME.zip"
+        cure = "name a folder that is empty or doesn't exist, or NAME.zip"
         raise mistake("exists", "the output path exists and isn't empty", Place(str(path)), cure)
     for name in files:
         # Ids of sessions are whatever a program gave them.

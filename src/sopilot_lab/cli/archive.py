@@ -42,8 +42,8 @@ from sopilot_lab.sopbench.process import shared_upstream
 @click.option(
     "--case",
     type=FOLDER,
-    help="Workflow folder to include; its Python is run. Default: the project's example, "
-    "if it is there.",
+    help="Workflow folder to include; sopilot runs its Python. Default: the project's "
+    "example, if present.",
 )
 @TRUST
 @click.option(

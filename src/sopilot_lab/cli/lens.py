@@ -37,9 +37,9 @@ from sopilot_lab.lens.study import studies
     show_default=True,
     help="local (SmolLM2), a GGUF file, or a folder as Transformers saves it.",
 )
-@click.option("--handbook", metavar="SOURCE", help="The SOP of a trace file.")
-@click.option("--arm", help="Show the session's places as this arm would. Default: its own.")
-@click.option("--goal", help="What the user wants, where the session never started it.")
+@click.option("--handbook", metavar="SOURCE", help="Handbook of a trace file.")
+@click.option("--arm", help="View in which to show the session's requests. Default: its own.")
+@click.option("--goal", help="Goal of the user, if the session never started it.")
 @click.option(
     "--moments", "count", type=click.IntRange(min=1), default=4, show_default=True,
     help="Requests to look at, spread over each session.",
@@ -48,7 +48,9 @@ from sopilot_lab.lens.study import studies
     "--sessions", type=click.IntRange(min=1), default=12, show_default=True,
     help="Passing runs of a folder to look at, spread over it.",
 )  # fmt: skip
-@click.option("--device", default="cpu", show_default=True, help="As PyTorch names it: cuda, mps.")
+@click.option(
+    "--device", default="cpu", show_default=True, help="Device, as PyTorch names it: cuda, mps."
+)
 @click.option(
     "--dtype", type=click.Choice(DTYPES), default="float32", show_default=True,
     help="Precision of the weights; figures are added up in double precision.",

@@ -61,16 +61,17 @@ check_options = all_of(
         help="Show the whole handbook, or only the goal (default for `local`).",
     ),
     shown("--calls", default=CALLS, help="Limit of requests to the model."),
-    shown("--minutes", default=MINUTES, help="Time limit of this call."),
+    shown("--minutes", default=MINUTES, help="Time limit of this run of the command."),
     shown(
         "--timeout", default=TIMEOUT, type=click.FloatRange(0, min_open=True),
-        help="Seconds per answer; the check ends after twice that silence.",
+        help="Seconds per answer; the check ends after twice this time without an answer.",
     ),
     click.option("--money", type=float, help="Limit of cost. Needs --price."),
     PRICE,
     shown("--parallel", default=1, help="Cases to run in parallel."),
     click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop."),
-    click.option("--restart", is_flag=True, help="Discard the results of earlier calls."),
+    click.option("--restart", is_flag=True,
+        help="Discard the results of earlier runs of this check."),
     click.option("--html", type=NEW_FILE, help="Copy the HTML page to this file."),
 )  # fmt: skip
 

@@ -33,7 +33,9 @@ from sopilot_lab.sopbench.tasks import OwnReference, own_references
 # Hidden options are for the table `[lab.run]` of the configuration file.
 @click.command()
 @domain_option(default="all", help="SOPBench domain.")
-@click.option("--source", help="Handbook with scenarios, or example, instead of SOPBench.")
+@click.option(
+    "--source", help="Handbook with scenarios, or a bundled example, to use instead of SOPBench."
+)
 @click.option("--goal", help="Run only this goal.")
 @click.option("--kind", type=click.Choice(KINDS), help="Run only tasks that should end this way.")
 @click.option("--tasks", "listed", type=FILE, help="File of task references, one per line.")
@@ -47,7 +49,12 @@ from sopilot_lab.sopbench.tasks import OwnReference, own_references
     default="official",
     help="Tool list; `oracle` has only the needed tools.",
 )
-@click.option("-o", "--output", type=NEW_FOLDER, help="Folder of the runs; a sweep resumes in it.")
+@click.option(
+    "-o",
+    "--output",
+    type=NEW_FOLDER,
+    help="Folder of the runs. The same command resumes a sweep in it.",
+)
 @shown("--run", "number", default=1, type=click.IntRange(1), help="Number of this repetition.")
 @shown("--on", type=click.Choice(["local", "ray"]), default="local", help="Where workers run.")
 @RUNNER

@@ -47,7 +47,7 @@ def command() -> None:
 @click.argument("losses", type=COUNT)
 @json_option
 def mcnemar(wins: int, losses: int, as_json: bool) -> None:
-    """Exact two-sided McNemar test on WINS and LOSSES."""
+    """Run the exact two-sided McNemar test on WINS and LOSSES."""
     show({"wins": wins, "losses": losses, "p": paired.mcnemar(wins, losses)}, as_json)
 
 
@@ -64,7 +64,7 @@ def mcnemar(wins: int, losses: int, as_json: bool) -> None:
 )
 @json_option
 def non_inferiority(wins: int, losses: int, pairs: int, margin: float, as_json: bool) -> None:
-    """Exact one-sided test that the first side loses less than a margin, on WINS and LOSSES
+    """Test (exact, one-sided) that the first side loses less than a margin, on WINS and LOSSES
     of PAIRS; pairs that agree count."""
     show(figures.not_inferior(wins, losses, pairs, margin), as_json)
 
@@ -73,7 +73,7 @@ def non_inferiority(wins: int, losses: int, pairs: int, margin: float, as_json: 
 @click.argument("parts", nargs=-1, required=True, metavar="W:L...")
 @json_option
 def sign(parts: Sequence[str], as_json: bool) -> None:
-    """Exact sign test on pooled W:L counts that share no task."""
+    """Run the exact sign test on pooled W:L counts that share no task."""
     counts = [_discordance(part) for part in parts]
     whole = paired.pool(counts)
     show(
@@ -102,8 +102,14 @@ def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
 
 
 @command.command()
-@click.option("--tasks", type=click.IntRange(min=1), help="Number of tasks: find the least effect.")
-@click.option("--effect", type=float, help="Difference of pass rates: find the tasks it needs.")
+@click.option(
+    "--tasks",
+    type=click.IntRange(min=1),
+    help="Number of tasks: find the smallest effect they can show.",
+)
+@click.option(
+    "--effect", type=float, help="Difference of pass rates: find the number of tasks it needs."
+)
 @click.option(
     "--discordance", type=float, required=True, help="Expected share of discordant pairs."
 )
@@ -113,7 +119,7 @@ def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
 )
 @json_option
 def mde(tasks: int | None, effect: float | None, as_json: bool, **how: float) -> None:
-    """Minimum detectable effect of a paired design, or the tasks it needs."""
+    """Compute the minimum detectable effect of a paired design, or the tasks it needs."""
     if tasks is None and effect is None:
         raise click.UsageError("give --tasks, --effect, or both for the power they have together")
     show(figures.design(tasks, effect, **how), as_json)
@@ -158,7 +164,7 @@ def compare(
 )
 @json_option
 def describe(files: Sequence[Path], k: int, as_json: bool) -> None:
-    """Pass rates by kind, pass@k, pass^k and the spread between runs, by model and arm."""
+    """Print pass rates by kind, pass@k, pass^k and the spread between runs, by model and arm."""
     show(figures.description(outcomes_from(rows_of(files)), k), as_json)
 
 
@@ -166,12 +172,12 @@ def describe(files: Sequence[Path], k: int, as_json: bool) -> None:
 @click.argument("archive", type=FILE)
 @click.option(
     "--field", "fields", multiple=True, metavar="OURS=THEIRS",
-    help="What they call our `task`, `goal`, `kind`, `passed`, `arm`, `model`, `domain`, `run`; "
+    help="Their name for our `task`, `goal`, `kind`, `passed`, `arm`, `model`, `domain` or `run`; "
     "dots lead into objects (repeatable).",
 )  # fmt: skip
 @click.option(
     "--set", "constants", multiple=True, metavar="OURS=VALUE",
-    help="The same value for every row; {file} and {folder} say where it was (repeatable).",
+    help="Set a value in every row; {file} and {folder} stand for the row's origin (repeatable).",
 )  # fmt: skip
 @click.option("-o", "--output", required=True, type=NEW_FILE, help="Write JSON Lines here.")
 @json_option

@@ -72,7 +72,7 @@ def plan(file: Path, folder: Path | None, as_json: bool) -> None:
 @_file
 @_base
 @RUNNER
-@click.option("--arm", "arms", multiple=True, help="Only the cells of this arm (repeatable).")
+@click.option("--arm", "arms", multiple=True, help="Run only the cells of this arm (repeatable).")
 @click.option(
     "--at-once", type=click.IntRange(1), help="Tasks to run concurrently, as for `lab run`."
 )

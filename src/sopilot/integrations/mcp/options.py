@@ -115,7 +115,7 @@ def parse_upstream(text: str) -> UpstreamSpec:
     try:
         command = tuple(shlex.split(rest))
     except ValueError as problem:
-        raise _bad_upstream(f"`{text}` cannot be read as a command: {problem}", text) from None
+        raise _bad_upstream(f"`{text}` isn't a valid command line: {problem}", text) from None
     if not command:
         raise _bad_upstream(f"`{text}` names no MCP server", text)
     return UpstreamSpec(name or rest.strip(), command=command)
@@ -224,7 +224,7 @@ class HttpSettings:
         if self.host in _ALL_ADDRESSES and not self.hosts:
             raise mistake(
                 "unknown-host-name",
-                "bound to every address, the server cannot tell its own name from a forged one",
+                "a server that is bound to every address can't tell its own name from a forged one",
                 help="name the hosts that clients use: --allow-host NAME",
             )
         for owner, token in self.tokens.items():
@@ -381,7 +381,7 @@ class ServerOptions(GatewayOptions):
         """As the files are now, tokens may change; ``None`` for standard streams."""
         if self.address is None:
             if self.admin is not None or self.stateless:
-                raise UserMistake("--admin and --stateless are for --http")
+                raise UserMistake("--admin and --stateless need --http")
             return None
         host, port = parse_address("--http", self.address)
         settings = HttpSettings(

@@ -294,7 +294,7 @@ class Catalogue:
     async def _approve_first(self, upstream: str, tools: Mapping[str, Definition]) -> None:
         if self._options.require_pins:
             message = f"the tools of `{upstream}` haven't been approved yet"
-            cure = "look at them and start once with --approve-tools"
+            cure = "review them, and start once with --approve-tools"
             raise mistake("no-pins", message, help=cure)
         await self._pins.approve(upstream, tools, first=True)
         self.tell(

@@ -49,7 +49,7 @@ def _problems(action: Action, tool: ToolSchema) -> Iterator[Diagnostic]:
             message = f"the tool of `{action.name}` needs `{name}`, which isn't among its inputs"
             yield Diagnostic("missing-input", message, help=f"add `{name}` to its inputs")
         elif name in optional:
-            message = f"`{name}` of `{action.name}` may be left out, and its tool needs it"
+            message = f"`{name}` of `{action.name}` is optional, but its tool requires it"
             yield Diagnostic("missing-input", message, help=f"make `{name}` required")
 
 

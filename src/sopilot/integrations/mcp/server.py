@@ -588,7 +588,7 @@ def problem_text(problem: SopilotError) -> str:
         return "The runtime cannot do this: there is no such session."
     if _was_sent(problem):
         return (
-            "Outcome unknown: the call was sent, and how it ended could not be recorded. "
+            "Outcome unknown: the call was sent, but its outcome could not be recorded. "
             "Do not call it again; operators know."
         )
     if isinstance(problem, LeaseHeld):
