@@ -557,6 +557,12 @@ def test_a_generator_is_an_error_at_once(book: Path, shop: Shop) -> None:
         sopilot.guard(book, refund)
 
 
+def test_the_name_of_a_user_is_not_taken_for_a_function() -> None:
+    name: Any = "anna"
+    with pytest.raises(sopilot.UserMistake, match="pass a function"):
+        sopilot.conversation("c-1", user=name)
+
+
 class Order(BaseModel):
     """It doesn't show all that its reader sees."""
 

@@ -264,10 +264,11 @@ def _resolve_orphan(session_id: str, store: StoreAccess, *, take_over: bool) -> 
         return await waiting_in(opened, session_id)
 
     result = store.write(use)
-    state = "a process is running it" if result.running else "it is free"
+    state = "A process is running it" if result.running else "No process is running it"
     message = (
-        f"{session_id} belongs to a server or to your own agent, which resumes it (MCP: the "
-        f"header `sopilot-session`; Python: `Conversations`). Now {state}."
+        f"{session_id} belongs to a server or to your own agent: its next call resumes it (MCP: "
+        "with the header `sopilot-session`; Python: in the same `sopilot.conversation`). "
+        f"{state}."
     )
     report = {"session": session_id, "door": "other", **result.as_json()}
     lines = [message, *unknown_lines(result.unknown)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from sopilot.agent.loop import run_programs
 from sopilot.agent.toolbox import Toolbox
-from sopilot.messages.errors import mistake
+from sopilot.messages.errors import UserMistake, mistake
 from sopilot.records.store import Settings, Store
 from sopilot.runner.hook import (
     AskUser,
@@ -56,6 +56,8 @@ class Conversation:
         user: AskUser | None = None,
         token: str = "",
     ) -> None:
+        if user is not None and not callable(user):
+            raise UserMistake("user: pass a function that shows a question and returns the reply")
         self.id = id
         self.user = user
         self.store = open_store(store) if isinstance(store, str) else store
