@@ -33,9 +33,9 @@ class ToolSchema:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """``ok`` is whether the tool did what its name says (a refused login is not ok;
-    a balance of zero is). ``value`` is what the caller sees. ``unknown``: it broke off, and
-    may have been carried out all the same."""
+    """The answer of a tool. ``ok``: the tool did its job (a refused login isn't ok; a balance of
+    zero is). ``value`` is what the caller sees. ``unknown``: the call broke off, but may have been
+    carried out."""
 
     ok: bool
     value: JSON
@@ -55,14 +55,16 @@ def required_of(tool: ToolSchema) -> Sequence[str]:
 
 @runtime_checkable
 class Tools(Protocol):
-    """Simulated tools with a clock of their own have ``time()`` beside these: now, as ISO 8601
-    text with an offset. Some have ``ready(name)``, which is awaited before a call is put on
-    record or held: what it raises keeps the call from both."""
+    """The tools that a session calls.
+
+    Two more methods are optional. ``time()`` returns the clock of simulated tools, as ISO 8601
+    text with an offset. ``ready(name)`` is awaited before a call is recorded or held; if it
+    raises, the call is neither."""
 
     def schemas(self) -> Sequence[ToolSchema]: ...
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        """``key`` is unique to this call, so that a tool can recognise a repetition."""
+        """Make a call. ``key`` is unique to it, so that a tool can recognise a repetition."""
         ...
 
 
@@ -117,8 +119,8 @@ def moment_of(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, init=False)
 class ToolCall:
-    """A call as a model wrote it; ``arguments`` is the raw text, which may not be JSON. A model
-    that has them as a mapping may give that: it is written as JSON here."""
+    """A call as a model wrote it. ``arguments`` is the raw text, which may not be JSON; a mapping
+    is written as JSON."""
 
     id: str
     name: str
@@ -174,8 +176,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """``temperature``, ``seed`` and ``reply_tokens`` are not sent where they are ``None``.
-    ``shown`` is what the messages show, as data for models in this process; it is never sent."""
+    """One request to a model. ``temperature``, ``seed`` and ``reply_tokens`` are left out where
+    they are ``None``. ``shown`` has what the messages show, as data for models in this process; it
+    is never sent."""
 
     messages: Sequence[Message]
     tools: Sequence[ToolSchema] = ()
@@ -198,6 +201,8 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
+    """The reply of a model: text, tool calls, or both."""
+
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     usage: Usage = field(default_factory=Usage)
@@ -205,6 +210,8 @@ class ModelReply:
 
 
 class Model(Protocol):
+    """A language model, or anything that answers in its place."""
+
     @property
     def name(self) -> str: ...
 

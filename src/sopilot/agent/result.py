@@ -56,6 +56,8 @@ async def audit_session(
 
 
 class Ending(StrEnum):
+    """How a run ended."""
+
     EXECUTED = "executed"
     REFUSED = "refused"
     ABANDONED = "abandoned"

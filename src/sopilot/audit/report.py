@@ -105,9 +105,10 @@ def decided(event: Event) -> Decided:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``checks`` are the verdicts in the order of events, ``proofs`` the requirements of each
-    guarded call by its event. ``unguarded`` are actions that change something and that no program
-    would have held. ``verdict_of`` names the kept audit that a reader without contents gets."""
+    """The result of an audit. ``checks`` are the verdicts in the order of events, ``proofs`` the
+    requirements of each guarded call by its event. ``unguarded`` are actions that change something
+    and that no program would have blocked. ``verdict_of`` names the stored audit whose verdict a
+    reader without rights to the contents gets."""
 
     findings: tuple[Finding, ...]
     score_card: ScoreCard

@@ -38,6 +38,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
+    """One problem of a file, with its place and, if possible, help."""
+
     code: str
     message: str
     place: Place = Place()

@@ -17,7 +17,7 @@ class SopilotError(Exception):
 
 
 class UserMistake(SopilotError):
-    """A person must change an input. Carries every diagnostic found, not the first."""
+    """A mistake that a person can fix by changing an input. Carries every diagnostic."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic] | str) -> None:
         if isinstance(diagnostics, str):

@@ -41,7 +41,7 @@ class NotCarriedOut(RunEnded):
 
 
 class Refused(NotCarriedOut):
-    """The procedure rules the call out."""
+    """A requirement of the call is false. ``reasons`` and ``remedy`` say which, and what to do."""
 
     def __init__(self, text: str, reasons: tuple[Refusal, ...] = ()) -> None:
         super().__init__(text)
@@ -72,11 +72,11 @@ class Waiting(NotCarriedOut):
 
 
 class OutcomeUnknown(NotCarriedOut):
-    """The call was sent, and it is unknown whether it was carried out."""
+    """The call was sent, but nobody knows yet whether it was carried out."""
 
 
 class Guard:
-    """The functions of one handbook. ``guard`` makes it; use it as a decorator for more."""
+    """The guarded functions of one handbook, as ``guard`` returns it. Use it as a decorator."""
 
     def __init__(
         self,

@@ -128,7 +128,7 @@ class HookOptions(TypedDict, total=False):
 class ProcedureHook:
     """The session of one conversation.
 
-    ``is_ok`` tells from a tool's value whether the tool succeeded; a tool that raises failed.
+    ``is_ok`` tells from a tool's value whether the tool succeeded; a tool that raises never has.
     ``operator`` decides about held calls at once; without one they wait for ``sopilot approvals``.
     ``reader`` makes the calls that the runtime makes by itself: with the view `guard-auto`, and
     before an action with ``recheck``. Views without a machine guard nothing and are refused.

@@ -69,8 +69,8 @@ def _blocking(
 
 
 class Runner:
-    """``await runner.run(…)`` is a whole session; ``runner.session(…)`` the same with the session
-    at hand. A method that ends in ``_sync`` is for programs without an event loop."""
+    """Runs sessions of one handbook. ``run`` runs a whole session; ``session`` also gives access to
+    it while it is open. Methods that end in ``_sync`` are for programs without an event loop."""
 
     def __init__(self, source: TaskSource, store: Store, language: str = "en") -> None:
         self._source = source
@@ -105,16 +105,16 @@ class Runner:
         wait_for_user: bool = False,
         token: str = "",
     ) -> AbstractAsyncContextManager[RunnerSession]:
-        """An open session, new or (``resume``) taken up again.
+        """Open a new session, or resume the one that ``resume`` names.
 
-        ``tools`` are functions by the names of the handbook's actions, or an object with such
-        methods. The user says ``request`` and answers from ``inputs``, or as the function
-        ``user`` does. ``operator`` decides about calls that need an approval, ``approvers``
-        are roles that approve at once; without either the session ends ``waiting``. ``token``
-        proves who asks; without one, ``SOPILOT_TOKEN`` does.
+        ``tools`` are functions with the names of the handbook's actions, or an object with such
+        methods. The user opens with ``request`` and answers from ``inputs``, or the function
+        ``user`` answers. ``operator`` decides about calls that need an approval; ``approvers``
+        are roles that approve at once. Without either, the session ends as ``waiting``.
+        ``token`` proves the requester's identity (default: ``SOPILOT_TOKEN``).
 
-        With ``wait_for_user`` the run ends ``waiting`` where the user must speak, and ``reason``
-        is what the agent said. Resume it with the user's ``message``, in any process.
+        With ``wait_for_user``, the run ends as ``waiting`` where the user must speak, and
+        ``reason`` is what the agent said. Resume it with the user's ``message``, in any process.
         """
         offered = as_tools(tools, self.handbook.actions)
         programs = self.programs
@@ -211,7 +211,7 @@ class Runner:
         wait_for_user: bool = False,
         token: str = "",
     ) -> Result:
-        """One request from its words to its audit; the arguments are those of ``session``."""
+        """Run one session from the request to its audit. Takes the arguments of ``session``."""
         async with self.session(
             request, tools=tools, model=model, inputs=inputs, goal=goal, user=user,
             operator=operator, approvers=approvers, view=view, budgets=budgets,
@@ -302,8 +302,9 @@ class Runner:
         reader: ToolsLike | None = None,
         token: str = "",
     ) -> OpenHook:
-        """A session beside an agent of another framework: `with` or `async with`. ``reader``
-        reads for the machine before an action with ``recheck``; ``token`` proves who asks."""
+        """Guard the agent of a framework: use the result with ``with`` or ``async with``.
+        ``reader`` makes the reads of an action with ``recheck``; ``token`` proves the
+        requester's identity."""
         return OpenHook(
             lambda: ProcedureHook.open(
                 self.store,
@@ -327,7 +328,7 @@ class Runner:
 
 
 class RunnerSession:
-    """A session that is open. ``events`` is its trace so far; ``run`` goes on to the end."""
+    """An open session. ``events`` is its trace so far; ``run`` runs it to the end."""
 
     def __init__(
         self, session: Session, task: Task, simulation: Simulation, conditions: Conditions
@@ -345,7 +346,7 @@ class RunnerSession:
 
 
 class OpenHook:
-    """The hook for as long as the block lasts."""
+    """A hook that is open while the block runs."""
 
     def __init__(self, make: Callable[[], Awaitable[ProcedureHook]]) -> None:
         self._make = make

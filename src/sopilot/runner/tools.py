@@ -35,7 +35,7 @@ KEY = "key"
 
 
 class ToolFailed(Exception):
-    """Raised by a tool that did not do what its name says, and is sure of it."""
+    """Raise this from a tool that didn't do its job, if that is certain."""
 
 
 def as_tools(tools: ToolsLike, actions: Mapping[str, Action]) -> Tools:

@@ -222,13 +222,13 @@ class NoTools:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """``name`` is unique in its ``source``; ``goal`` is empty if the user hasn't named it.
+    """A task to run: ``name`` is unique in its ``source``; ``goal`` is empty if it isn't known.
 
     ``request`` opens the dialog. ``inputs`` are the user's answers; the user gives fields in
     ``late`` only at the second question, and adds one of ``follow_ups`` per turn. ``approvers``
     are the roles that approve, unless ``operator`` decides. ``expected`` is the right ending.
-    ``reader`` judges evidence for the reference executor. ``surround`` makes tools and score;
-    with a path, tools that outlive the process there.
+    ``reader`` judges evidence for the reference executor. ``surround`` makes the tools and
+    the score; with a path, it keeps the tools there, so that they outlive the process.
     """
 
     source: str
@@ -262,7 +262,7 @@ class Task:
         return self.briefing.handbook.procedures[self.goal].action
 
     def open(self, keep: Path | None = None) -> Simulation:
-        """A fresh simulation, or the one that is stored at ``keep``."""
+        """Open a new simulation, or the one that is stored at ``keep``."""
         user = ScriptedUser(
             self.request,
             self.inputs,
