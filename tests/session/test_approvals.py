@@ -18,6 +18,7 @@ from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings
 from sopilot.session import admission
+from sopilot.session.decisions import decide_or_queue
 from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.orphans import waiting_in
 from sopilot.session.session import Session
@@ -389,6 +390,23 @@ async def test_waiting_goes_on_while_another_has_the_session(store: MemoryStore)
     assert (held.state, naps) == (HeldState.APPROVED, [0, 1, 2])
     await go_on(session)
     assert len(moved(session, "refund")) == 1
+
+
+async def test_waiting_notices_a_decision_that_was_queued_meanwhile(store: MemoryStore) -> None:
+    """Another process holds the session just then, and writes nothing."""
+    session = await ready_for("refund", store)
+    assert (await attempt(session, "refund", "w")).held is not None
+    naps = iter([1])
+
+    async def sleep(_: float) -> None:
+        next(naps)
+        async with await attach_session(store, session.id, clock=session.clock):
+            _, _, queued = await decide_or_queue(
+                store, session.id, "approve", "w", by="sue", role="supervisor", clock=session.clock
+            )
+            assert queued
+
+    assert (await session.wait_for_decision("w", sleep=sleep)).state is HeldState.APPROVED
 
 
 async def test_held_calls_survive_a_crash(store: MemoryStore) -> None:
