@@ -72,6 +72,23 @@ async def test_tools_that_pass_and_clash_have_their_servers_names_in_front() -> 
             assert (await call(client, name)).structured_content == {"tool": tool}
 
 
+@pytest.mark.parametrize("here", [("echo", "x"), ("x", "echo")])
+async def test_a_prefixed_name_is_no_action(here: tuple[str, ...]) -> None:
+    """The call of the action would be a call of the tool that passes."""
+    book = load_handbook(FILES.replace("TOOL", "x").replace("read_file", "here_echo"))
+    servers = plain("here", *here), plain("there", "echo")
+    with pytest.raises(UserMistake, match="`here_echo` would name two tools"):
+        async with gateway_to(book, *servers, pass_through=("echo",)):
+            pass
+
+
+async def test_a_prefixed_name_is_no_other_tool() -> None:
+    servers = plain("here", "echo", "here_echo", "x"), plain("there", "echo")
+    with pytest.raises(UserMistake, match="`here_echo` would name two tools"):
+        async with gateway("x", *servers, pass_through=("echo", "here_echo")):
+            pass
+
+
 def test_the_field_survives_formatting() -> None:
     text = FILES.replace("TOOL", "get-file")
     assert load_handbook(format_handbook(text)).actions["read_file"].tool == "get-file"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -270,7 +270,7 @@ class Catalogue:
             cure = did_you_mean(name, known)
             raise mistake("unknown-tool", f"no upstream has a tool `{name}`", help=cure)
         for name, offers in wanted.items():
-            self._add(name, offers)
+            self._add(name, offers, wanted)
         unguarded = [name for name in self._offers if name not in self._named]
         if unguarded:
             self.tell(
@@ -302,7 +302,9 @@ class Catalogue:
             f"{', '.join(map(one_line, tools))}"
         )
 
-    def _add(self, name: str, offers: Sequence[tuple[str, types.Tool]]) -> None:
+    def _add(
+        self, name: str, offers: Sequence[tuple[str, types.Tool]], wanted: Collection[str]
+    ) -> None:
         """A tool that is passed through and clashes gets its server's name as a prefix."""
         reserved = name in _RESERVED
         if len(offers) == 1 and not reserved:
@@ -311,6 +313,11 @@ class Catalogue:
         elif name in self._options.pass_through or name not in self._named:
             for upstream, tool in offers:
                 prefixed = f"{upstream}_{name}"
+                if prefixed in self._named or prefixed in wanted:
+                    message = f"`{one_line(prefixed)}` would name two tools: `{one_line(name)}` of"
+                    message += f" `{one_line(upstream)}` has its server's name in front"
+                    cure = f"give the server another name than `{upstream}`"
+                    raise mistake("tool-clash", message, help=cure)
                 self._offers[prefixed] = OfferedTool(prefixed, upstream, tool)
         else:
             servers = [f"`{upstream}`" for upstream, _ in offers] + ["the runtime"] * reserved
