@@ -223,7 +223,9 @@ def check_file(
         yield refusal("absolute-path", f"an absolute path: `{match[0]}`", "make it relative")
     if _ADDRESS.search(text):
         alias = "give the model an alias (`lab run --alias`)"
-        yield refusal("address", "an address: where a model is served is its owner's", alias)
+        yield refusal(
+            "address", "an address: the archive must not show where a model is served", alias
+        )
     for word in {*_own_names(), *forbidden}:
         if word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
             yield refusal("person", f"it names `{word}`", "remove the name")
@@ -444,7 +446,7 @@ def _readme(upstream: Upstream | None) -> str:
     commit = upstream.checkout.commit if upstream is not None else "not known"
     return (
         f"Packed by sopilot {__version__}.\n\n"
-        "results/   one folder a configuration: its fingerprint, its runs, the scores\n"
+        "results/   one folder per configuration: its fingerprint, its runs, the scores\n"
         "study/     the study's file, without addresses\n"
         "programs/  compiled programs without the source's sentences; hashes.json names the whole\n"
         "analysis/  the tables, as text and as data\n"

@@ -179,7 +179,7 @@ def named_model(who: Contestant, about: Mapping[str, str]) -> Model:
 
         return InspectModel(name.removeprefix("inspect:"), served=who.expected)
     if name in OFFLINE:
-        raise mistake("no-such-user", f"`{name}` cannot play a user", help="name a real model")
+        raise mistake("no-such-user", f"`{name}` can't play a user", help="name a real model")
     from sopilot.models.open import make_model
 
     return make_model(name, key_variable=who.key_variable, served=who.expected, about=about)

@@ -128,7 +128,7 @@ def _listed(path: Path, upstream: Upstream) -> tuple[TaskReference, ...]:
     named = [line for line in lines if line and not line.startswith("#")]
     if not named:
         raise mistake("bench-tasks", "no task is named in it", Place(str(path)),
-                        "write a reference a line, such as sopbench:bank/get_loan#3")  # fmt: skip
+                        "write one reference per line: sopbench:bank/get_loan#3")  # fmt: skip
     results = [each for name in named for each in task_references(name, upstream=upstream)]
     return tuple(dict.fromkeys(results))
 

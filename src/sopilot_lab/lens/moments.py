@@ -186,7 +186,9 @@ def write(context: Context, template: Template) -> Written:
     for turn, content in zip(context.turns, contents, strict=True):
         start = text.find(content, after)
         if start < 0:
-            raise UserMistake("this model's chat template changes the messages: no lens on it")
+            raise UserMistake(
+                "this model's chat template changes the messages, so the lens can't be used on it"
+            )
         after = start + len(content)
         joined = "".join(piece.text for piece in turn.pieces)
         at = start - (len(joined) - len(joined.lstrip()))
@@ -341,12 +343,14 @@ def chosen_moments(
     trace = recorded.trace
     events = whole_events(trace.events, trace.payloads)
     if program_changes(events):
-        raise UserMistake("this session changed its programs on the way: no lens on it")
+        raise UserMistake(
+            "this session changed its programs midway, so the lens can't be used on it"
+        )
     source = handbook or (described.source if described is not None else None)
     if source is None:
         raise UserMistake("name the SOP of the trace with --handbook")
     if any(map(_keeps_words_back, events)):
-        message = "this trace keeps back words that the model read: no request can be made again"
+        message = "this trace withholds text that the model read, so no request can be rebuilt"
         cure = "look at the session in its store: sopilot lab lens ID --store STORE"
         raise mistake("withheld-words", message, help=cure)
     units = [unit for unit in compile_source(source) if unit.procedure.name in trace.programs]

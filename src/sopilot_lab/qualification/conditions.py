@@ -91,7 +91,7 @@ def needed_tasks(contrast: Contrast) -> str:
     """Cases that the effect seen so far would need."""
     total, net = contrast.discordance.total, contrast.discordance.net
     if net <= 0 or not contrast.pairs:
-        return "so far nothing leans that way, so no number of cases can be named"
+        return "the results so far don't point that way, so no number of cases can be estimated"
     share = total / contrast.pairs
     needed = tasks_needed(
         discordance=share, effect=net / contrast.pairs, alpha=2 * rule.LEVEL, power=rule.POWER
@@ -160,8 +160,8 @@ def _least_gain(pairs: int, discordance: float) -> float | Undefined:
 
 def _gain(pairs: int, least: float | Undefined) -> str:
     if isinstance(least, Undefined):
-        return f"{pairs} pairs cannot show any effect with a power of {rule.POWER:g}"
-    return f"{pairs} pairs show effects from {least:+.1%} on"
+        return f"{pairs} pairs can't detect any effect with a power of {rule.POWER:g}"
+    return f"{pairs} pairs detect effects of {least:+.1%} or more"
 
 
 _BOTH = (Answer.PAGE, Answer.MAY_PAGE)

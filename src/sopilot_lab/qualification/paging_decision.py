@@ -200,11 +200,11 @@ def _broken_reason(records: Sequence[RunRecord], problem: str | None) -> str:
 
 def _reason(answer: Answer, arm: str | None, conditions: Sequence[PagingCondition]) -> str:
     if answer is Answer.PAGE:
-        return f"page with {arm}: every condition holds"
+        return f"page with {arm}: every condition is met"
     if answer is Answer.MAY_PAGE:
         return (
             f"may page with {arm}: paging wins nothing here, and is shown to lose less than "
-            f"{rule.MARGIN:.0%} of cases; where actions are guarded it buys guards and proof"
+            f"{rule.MARGIN:.0%} of cases; if actions are guarded, it adds guards and proof"
         )
     if not conditions:
         return "do not page: paged and flat runs are missing"

@@ -173,7 +173,7 @@ def estimate_lines(
     yield f"allowed: {allowance.calls} requests, {allowance.minutes:g} minutes{limit}"
     if document["unreachable"]:
         yield f"left out, the reference executor fails them: {', '.join(document['unreachable'])}"
-    yield "what this can show, known beforehand:"
+    yield "what this check can show:"
     for line in document["can_show"]["says"]:
         yield f"  {line}"
     yield ""

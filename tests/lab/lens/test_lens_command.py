@@ -42,7 +42,7 @@ def test_a_trace_needs_its_handbook(store: str, tmp_path: Path) -> None:
     assert "--handbook" in str(found.exception)
     found = CliRunner().invoke(sopilot, ["lab", "lens", str(trace), "--handbook", "bank"])
     assert isinstance(found.exception, UserMistake)
-    assert "keeps back words" in str(found.exception), "a password was said in it"
+    assert "withholds text" in str(found.exception), "a password was said in it"
 
 
 @pytest.mark.slow

@@ -49,7 +49,7 @@ def test_a_strong_model_may_page_and_hears_what_a_benefit_would_take() -> None:
     assert (verdict.arm, verdict.guarded_arm) == ("prose", "pg")
     assert names(verdict) == {"benefit", "across-goals"}
     assert verdict.changes[0].startswith("5 more cases that only pg passes")
-    assert "buys guards and proof" in verdict.reasons[-1]
+    assert "adds guards and proof" in verdict.reasons[-1]
 
 
 @pytest.mark.parametrize(

@@ -255,7 +255,7 @@ def plan_lines(plan: Mapping[str, Any], effect: float) -> Iterator[str]:
     yield table(rows, ["cell", "tasks", "requests", *counted_tokens, "cost", "hours", ""])
     yield "at least: the reference executor makes no detour and explains nothing"
     yield (
-        f"{CHARACTERS} characters a token; {SECONDS:g} s a request, {AT_ONCE} tasks at a time, "
+        f"{CHARACTERS} characters per token, {SECONDS:g} s per request, {AT_ONCE} tasks at a time, "
         "cells one after the other"
     )
     for item in plan["power"]:
@@ -263,7 +263,7 @@ def plan_lines(plan: Mapping[str, Any], effect: float) -> Iterator[str]:
         yield (
             f"\n{item['hypothesis']}: {item['tasks']} tasks of {item['goals']} goals; power "
             f"{item['power']:.2f} for {100 * effect:g} points at {item['level']:.4f}; "
-            f"least it can see: {least} (independent tasks: an upper bound)"
+            f"smallest detectable effect: {least} (independent tasks: an upper bound)"
         )
 
 

@@ -241,7 +241,7 @@ class _Reader:
         self._known(row, _MODEL_KEYS, place)
         price = row.get("price")
         if price is not None and not _is_price(price):
-            self._wrong(place, "`price` is [of prompt, of reply] a million tokens", "[0.5, 1.5]")
+            self._wrong(place, "`price` is [PROMPT, REPLY], each per million tokens", "[0.5, 1.5]")
             price = None
         key = row.get("key")
         if key is not None and not str(key).isidentifier():
