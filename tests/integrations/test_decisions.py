@@ -43,6 +43,8 @@ LOOPBACK = "127.0.0.1:0"
 RESULTS: dict[str, Any] = {
     "login": {"customer": "anna"},
     "find_order": {"state": "delivered"},
+    "shop:look": {"state": "delivered"},
+    "other:look": {"state": "delivered"},
     "refund": "paid",
 }
 
@@ -88,10 +90,15 @@ class Agent:
 
 @asynccontextmanager
 async def served(
-    folder: Path, *, confirm: str = "false", store: Store | None = None, **options: Any
+    folder: Path,
+    *,
+    book: str = BOOK,
+    confirm: str = "false",
+    store: Store | None = None,
+    **options: Any,
 ) -> AsyncIterator[Agent]:
     path = folder / "refunds.yaml"
-    path.write_text(BOOK.replace("CONFIRM", confirm), "utf-8")
+    path.write_text(book.replace("CONFIRM", confirm), "utf-8")
     conversations = Conversations.of(path, store=store)
     transport = httpx2.ASGITransport(decision_app(conversations, token=TOKEN, **options))
     headers = {"authorization": f"Bearer {TOKEN}"}
@@ -242,6 +249,17 @@ async def test_tools_that_the_handbook_does_not_name_are_refused(tmp_path: Path)
     notes = [event.payload for event in events if event.kind == "note"]
     assert {"tool": "empty_till", "inputs": ["sum"]} in [note["details"] for note in notes]
     assert "4711" not in json.dumps(notes)
+
+
+async def test_a_passed_through_tool_of_another_server_is_no_evidence(tmp_path: Path) -> None:
+    """Without their servers, both tools have one name."""
+    book = BOOK.replace("find_order: {input", "find_order: {tool: 'shop:look', input")
+    async with served(tmp_path, book=book, pass_through=["other:look"]) as agent:
+        assert await agent.make("1", LOGIN) == "carry_out"
+        for id, tool, proven in (("2", "other:look", "missing"), ("4", "shop:look", "carry_out")):
+            own = call(tool, **LOOK.arguments)
+            assert await agent.make(id, own) == "carry_out"
+            assert await agent.make(f"{id}, refund", REFUND) == proven
 
 
 def test_what_the_service_cannot_do_is_said_at_the_start(tmp_path: Path) -> None:

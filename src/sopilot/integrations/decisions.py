@@ -108,7 +108,11 @@ class Decisions:
         self._conversations = conversations
         self._own = {schema.name for schema in conversations.own_tools}
         by_tool = actions_by_tool(conversations.handbook, pass_through)
-        self._actions = {tool: names[-1] for tool, names in by_tool.items()}
+        # A passed-through tool keeps its server: without it, its name may be an action's tool.
+        self._actions = {
+            tool: names[-1] if names[-1] in conversations.handbook.actions else tool
+            for tool, names in by_tool.items()
+        }
         self._answer_seconds = answer_seconds
         self._calls: dict[tuple[str, str], _Call] = {}
 
