@@ -115,7 +115,7 @@ def test_a_group_says_its_condition_and_a_refusal_names_the_check() -> None:
         configuration = machine.step(configuration, operation, at=0.0).configuration
     briefing = Briefing(load_handbook(text), {"go": program})
     frame = PG.frame_message(Moment(briefing, machine, configuration, ())).text
-    assert f"Results: {group} = false (not met: c1)" in frame
+    assert f"Results: {group} = false (because of c1)" in frame
 
 
 def test_a_call_takes_what_the_waiting_program_has() -> None:

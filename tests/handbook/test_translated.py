@@ -79,11 +79,11 @@ def test_a_translated_text_is_a_value() -> None:
     [
         ("The account {to} is open.", "The account <to> is open."),
         ("The amount {amount} is small.", "The <amount> is small."),
-        ("A {reason} reason.", "A <reason>."),
+        ("At most {days} days old.", "At most <days> days old."),
         ('The guest "{to}" is here.', "The guest <to> is here."),
         ("`{to}`", "<to>"),
     ],
 )
 def test_names_are_quoted_once_and_stand_for_their_own_word(template: str, filled: str) -> None:
-    names = named({"to": "to", "amount": "amount", "reason": "reason"})
+    names = named({"to": "to", "amount": "amount", "days": "days"})
     assert fill(template, names) == filled

@@ -197,3 +197,17 @@ def test_no_call_is_listed_twice() -> None:
     now = machine.step(now, Call("known_user"), at=0.0).configuration
     shapes = [shape for shape in machine.fits(now) if shape["operation"] == "domain_call"]
     assert len(shapes) == 1
+
+
+def test_a_missing_value_is_asked_for_by_the_name_it_has_in_the_caller() -> None:
+    rule = Function("known_user", Kind.RULE, ("user",), (ReturnStep("judge"),))
+    check = Check("first", "known_user", (("user", Local("heir")),), "known_user")
+    root = Function("go", Kind.PROCESS, ("user", "heir"), (check, FailStep("refuse")))
+    machine = Machine({"go": program("go", root, rule)})
+    now = machine.step(machine.initial(), Start("go", {"user": "ann"}), at=0.0).configuration
+    assert machine.fits(now)[0]["missing"] == ["heir"]
+    now = machine.step(now, Call(arguments={"heir": "ben"}), at=0.0).configuration
+    frame = now.frame
+    assert frame is not None
+    assert frame.locals == {"user": "ben"}
+    assert now.processes["p1"].known == {"user": "ann", "heir": "ben"}

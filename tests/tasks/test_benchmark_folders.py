@@ -56,7 +56,7 @@ def test_a_task_is_run_and_judged_by_the_benchmark(ferry: Path) -> None:
     result = asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore()))
     assert result.good
     assert result.verdict == {"success": True, "reasons": []}
-    assert task.open().score(1) == {"success": False, "reasons": ["nothing was paid back"]}  # type: ignore[misc]  # it has one
+    assert task.open().score(1) == {"success": False, "reasons": ["nothing was refunded"]}  # type: ignore[misc]  # it has one
 
 
 def test_the_handbook_needs_no_benchmark(ferry: Path) -> None:
@@ -149,4 +149,4 @@ async def test_an_agent_can_play_it(ferry: Path) -> None:
     begun = await start_play(store, f"{ferry}#first")
     await begun.close()
     score = await (await resume_play(store, begun.id)).finish()
-    assert score.verdict == {"success": False, "reasons": ["nothing was paid back"]}
+    assert score.verdict == {"success": False, "reasons": ["nothing was refunded"]}

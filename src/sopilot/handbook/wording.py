@@ -41,7 +41,8 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     """Replace ``{name}``; an unknown name stays as written, ``{{`` and ``}}`` are braces.
 
     A ``Named`` value stands in angle brackets, so that "the account {to}" does not read "the
-    account to", and takes the place of its own word: "the amount {amount}" is "the <amount>".
+    account to", and takes the place of its own word before it: "the amount {amount}" is "the
+    <amount>". A word after it stays: "{days} days" has a unit.
     ``{=name}`` stands bare, for texts that must stay as they are.
     """
     if isinstance(template, Translated):
@@ -50,19 +51,15 @@ def fill(template: str, values: Mapping[str, object]) -> str:
 
 
 def _fill(template: str, values: Mapping[str, object]) -> str:
-    filled, word, closing = "", "", ""
+    filled, closing = "", ""
     for text, name, bare in _parts(template):
         if name is None or name not in values:
             if closing and text.startswith(closing):
                 text = text[1:]
             closing = ""
-            if word and text.startswith(" "):
-                text = re.sub(rf"^ {word}\b", "", text, flags=re.IGNORECASE)
             filled += text
-            word = ""
             continue
         value = values[name]
-        word = ""
         if isinstance(value, Named) and not bare and filled[-1:] in _QUOTES:
             # In quotation marks a name would read as the value itself.
             filled, closing = filled[:-1] + f"<{value}>", _QUOTES[filled[-1]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from sopilot.machine.evidence import frame_results, is_done, next_wanted
 from sopilot.machine.layout import Position, Programs, locate
@@ -109,10 +109,12 @@ def fits(programs: Programs, configuration: Configuration) -> list[Shape]:
 def _at_cursor(here: Position) -> Iterator[Shape]:
     step = here.step
     if isinstance(step, Check):
+        values, missing = known_arguments(here, step.arguments)
         yield {
             "operation": "call",
             "function": step.function,
-            **_arguments(here, step.arguments),
+            "arguments": values,
+            "missing": _named_here(step, missing),
         }
     elif isinstance(step, Branch):
         holds = is_true(step.when, here.frame.slots)
@@ -148,6 +150,18 @@ def _at_cursor(here: Position) -> Iterator[Shape]:
         yield {"operation": "emit_artifact", "name": step.artifact}
     elif isinstance(step, CompleteStep):
         yield {"operation": "complete"}
+
+
+def _named_here(step: Check, missing: Iterable[str]) -> list[str]:
+    """The missing parameters by the names that their values have in the calling function; `call`
+    takes them unless the called function has a parameter of that name."""
+    parameters = {name for name, _ in step.arguments}
+    names = {
+        name: term.name
+        for name, term in step.arguments
+        if not isinstance(term, Literal) and term.name not in parameters
+    }
+    return [names.get(name, name) for name in missing]
 
 
 def _anywhere(here: Position) -> Iterator[Shape]:

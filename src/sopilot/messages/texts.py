@@ -44,6 +44,10 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "back_in": ("Back in the suspended process `{goal}`.", "回到暂停的流程 `{goal}`。"),
     "now_at": ("Now at {place}.", "当前位置：{place}。"),
     "fits": ("Fits: {shapes}.", "可用操作：{shapes}。"),
+    "shortened": (
+        "A value that begins with `@` is shortened: pass it as shown, or the whole value.",
+        "以 `@` 开头的值已缩短：可原样传递，也可传递完整的值。",
+    ),
     "fits_tool": ("call tool {call}", "调用工具 {call}"),
     "fits_ask": ("ask the user for {names}", "向用户询问 {names}"),
     "fits_start": ("start {call}", "start {call}"),
@@ -317,7 +321,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "origin": (" (= {name})", " (= {name})"),
     "evidence": (" [{items}]", " [{items}]"),
     "keeps": (" ({value})", " ({value})"),
-    "not_met": (" (not met: {names})", " (与要求不符：{names})"),
+    "not_met": (" (because of {names})", "（原因：{names}）"),
     "now": ("Now: {todo}", "现在：{todo}"),
     "now_check": (
         "`{tool}` with operation `call`, `function`: `{function}`.",

@@ -82,6 +82,8 @@ def step_answer(
     shapes = list(dict.fromkeys(_shape(shape, table, short=tool.short) for shape in fitting))
     shown = shapes if len(shapes) <= MOST_SHAPES else [*shapes[:MOST_SHAPES], "…"]
     lines.append(table["fits"].format(shapes=table["separator"].join(shown)))
+    if any('="@' in shape for shape in shown):
+        lines.append(table["shortened"])
     return "\n".join(lines)
 
 
