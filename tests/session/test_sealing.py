@@ -167,6 +167,12 @@ async def pruned_at_another_head(store: MemoryStore) -> None:
     stored.head = stored.head._replace(hash="0" * 64)
 
 
+async def gone_on_and_pruned_at_another_head(store: MemoryStore) -> None:
+    """The seal covers an earlier head, so only the record of the pruning names this one."""
+    await go_on(store, "a")
+    await pruned_at_another_head(store)
+
+
 async def pruned_after_a_later_seal(store: MemoryStore) -> None:
     """A seal vouches for what it covers and no more."""
     await session(store, "d")
@@ -202,6 +208,10 @@ GONE = "are gone, and nobody"
     ("happens", "gaps"),
     [
         (pruned_at_another_head, [("rewritten-session", "a", "is another"), *ALL_PRUNED[1:]]),
+        (
+            gone_on_and_pruned_at_another_head,
+            [("erased-session", "a", f"{GONE} pruned them"), *ALL_PRUNED[1:]],
+        ),
         (pruned_after_a_later_seal, ALL_PRUNED),
         (logged_by_others_behind_the_last_seal, ALL_PRUNED),
         (under_a_key_that_is_not_at_hand, []),
