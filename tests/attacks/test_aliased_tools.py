@@ -59,10 +59,15 @@ class Builds:
 
 
 async def driven(
-    kind: type[FrameworkAgent], folder: Path, builds: Builds, *moves: Move, view: str = "guard"
+    kind: type[FrameworkAgent],
+    folder: Path,
+    builds: Builds,
+    *moves: Move,
+    view: str = "guard",
+    text: str = HANDBOOK,
 ) -> None:
     book = folder / "releases.yaml"
-    book.write_text(HANDBOOK, "utf-8")
+    book.write_text(text, "utf-8")
     named = {"ci-build": builds.read, "do-deploy": builds.deploy, "ci-wipe": builds.wipe}
     tools = [kind.tool(function, name) for name, function in named.items()]
     hooks = Conversations.of(book, view=view)
@@ -94,6 +99,16 @@ async def test_a_tool_is_guarded_under_its_own_name(
     await driven(framework, tmp_path, builds, *moves, call("ci-wipe"), view=view)
     assert builds.deployed == deployed
     assert not builds.wiped
+
+
+@EVERY_FRAMEWORK
+async def test_a_tool_that_two_servers_may_have_is_not_called(
+    framework: type[FrameworkAgent], tmp_path: Path
+) -> None:
+    """The agent's name for it has no server, so it could be either action's."""
+    builds, text = Builds("green"), HANDBOOK.replace("ci-build", "'store:do-deploy'")
+    await driven(framework, tmp_path, builds, DEPLOY, text=text)
+    assert builds.deployed == []
 
 
 SHARED = HANDBOOK.replace("ci:do-deploy", "ci-build")
