@@ -87,7 +87,7 @@ def test_hostile_expressions_and_values_end_soon() -> None:
         ("a = b", "`=` isn't an operator", 3),
         ("f(a)", "unknown function `f`", 1),
         ("a + 1 ? 1 : 2", "`?` needs true or false", 7),
-        ("1 + 2", "never is", 1),
+        ("1 + 2", "but this is neither", 1),
         ("a.map(1, a)", "`map` takes a name", 3),
         ("has(a)", "`has` takes a field", 1),
         ("size(a, a) == 1", "`size` takes 1 argument", 1),

@@ -147,7 +147,7 @@ def test_what_is_touched_is_named(
     forged(bundle, file, lambda text: text.replace(old, new, 1))
     whole, said = judged(bundle)
     assert not whole
-    named = {"rows.jsonl": "register's rows", "heads.jsonl": "head"}.get(file, file)
+    named = {"rows.jsonl": "action records", "heads.jsonl": "head"}.get(file, file)
     assert named in said
 
 

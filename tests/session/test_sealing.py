@@ -269,8 +269,8 @@ async def test_a_seal_names_what_was_pruned_since_the_last_one(store: MemoryStor
 @pytest.mark.parametrize(
     ("happens", "says"),
     [
-        ([other_rows], "session a are not those that its trace makes$"),
-        ([other_rows_of_one_that_goes_on], "rows of session b are not those"),
+        ([other_rows], "session a differ from its trace$"),
+        ([other_rows_of_one_that_goes_on], "records of session b differ from its trace"),
         ([other_rows, other_rows_of_one_that_goes_on], "session a .*, and 1 more$"),
     ],
 )
@@ -283,7 +283,7 @@ async def test_nothing_is_sealed_over(
     before = await store.records.log()
     with pytest.raises(RunEnded, match=says) as refused:
         await seal_store(store, KEY, at=6.0)
-    assert "not what was sealed before, and nothing was sealed" in str(refused.value)
+    assert "the store differs from the last seal, so nothing was sealed" in str(refused.value)
     assert await store.records.log() == before
 
 
@@ -291,7 +291,7 @@ async def test_the_register_is_made_from_all_traces_or_is_none(store: MemoryStor
     await three(store)
     messages: list[str] = []
     await rebuild_completely(store, tell=messages.append)
-    assert messages == ["the register was made from the traces of 3 sessions"]
+    assert messages == ["the action records were recomputed from the traces of 3 sessions"]
     before = await store.records.digests()
     await other_rows(store)
     assert await rebuild_register(store) == (3, {})
@@ -304,7 +304,7 @@ async def test_the_register_is_made_from_all_traces_or_is_none(store: MemoryStor
     assert messages[-1] == "session b: session b does not name its programs"
     with pytest.raises(RunEnded, match="1 session could not be read"):
         await rebuild_completely(store, tell=messages.append)
-    assert messages[-1] == "the register was made from the traces of 2 sessions"
+    assert messages[-1] == "the action records were recomputed from the traces of 2 sessions"
 
 
 class Gone(MemoryStore):

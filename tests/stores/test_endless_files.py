@@ -129,6 +129,6 @@ def test_a_bundle_whose_files_have_no_end_is_no_bundle(tmp_path: Path) -> None:
         (tmp_path / name).symlink_to(ENDLESS)
     good, told = check_bundle(tmp_path, [])
     assert not good
-    assert "bundle.json is no file" in told[0]
+    assert "bundle.json isn't a file" in told[0]
     with pytest.raises(UserMistake, match="neither a file nor a folder"), unpacked(ENDLESS):
         pass

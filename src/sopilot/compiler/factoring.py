@@ -102,7 +102,9 @@ class Factoring:
             tree, plan, held = parts[position]
             if every_otherwise(tree) not in ([], [otherwise_of(tree)]) or len(held) == 1:
                 continue
-            group = self._group(tree, plan, complete, f"over {self._budget} checks in one frame")
+            group = self._group(
+                tree, plan, complete, f"more than {self._budget} checks in one frame"
+            )
             factor_node: Plan = group
             if otherwise_of(tree):
                 factor_node = FactorNode(type(tree), (group,), otherwise_of(tree))
@@ -136,7 +138,7 @@ class Factoring:
             return run[0]
         tree: Tree = kind(tuple(part for part, _, _ in run)) if len(run) > 1 else run[0][0]
         body = FactorNode(kind, tuple(plan for _, plan, _ in run)) if len(run) > 1 else run[0][1]
-        group = self._group(tree, body, complete, f"a list of over {self._budget} checks")
+        group = self._group(tree, body, complete, f"a list of more than {self._budget} checks")
         return tree, group, frozenset((group,))
 
     def _group(self, tree: Tree, body: Plan, complete: bool, because: str) -> Group:

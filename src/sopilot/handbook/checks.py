@@ -89,7 +89,7 @@ def _failures_as_answers(handbook: Handbook) -> _Problems:
             if handbook.actions[call.action].not_found is not None:
                 message = (
                     f"`{predicate.name}` is true or false by the success of `{call.action}`, whose "
-                    "`not_found` takes a failure for an answer"
+                    "`not_found` treats a failure as an answer"
                 )
                 help = "leave `not_found` out, or verify with another action"
                 yield HandbookProblem("gate-not-found", message, help, call.action)
@@ -193,7 +193,9 @@ def _limits(predicate: Predicate, parameter: str, wanted: bool) -> set[str]:
 def _missing_inputs(handbook: Handbook) -> _Problems:
     for name, predicate in handbook.predicates.items():
         for call, missing in missing_inputs(predicate, handbook.actions):
-            message = f"`{call.action}` needs `{missing}`, and the recipe of `{name}` gives it none"
+            message = (
+                f"`{call.action}` needs `{missing}`, but the recipe of `{name}` doesn't pass it"
+            )
             help = no_origin(missing, name, ()).help
             if missing in predicate.parameters:
                 help = f"write `{call.action}({missing}={missing})`"
@@ -217,7 +219,9 @@ def _unread_parameters(handbook: Handbook) -> _Problems:
         read |= free_names(predicate.verdict) if predicate.verdict else set()
         for parameter in predicate.parameters:
             if parameter not in read:
-                message = f"`{name}` does not depend on `{parameter}`: it is the same for every one"
+                message = (
+                    f"`{name}` does not depend on `{parameter}`: it is the same for every value"
+                )
                 help = f"pass it to a call, or compare it in a verdict: `result.… == {parameter}`"
                 yield HandbookProblem("unread-parameter", message, help, name)
 

@@ -193,7 +193,7 @@ def _problems(text: str, truth: bool) -> tuple[VerdictProblem, ...]:
     checker = _Checker(text)
     kind = checker.kind(node)
     if truth and not checker.problems and (kind not in (None, "truth") or node.kind in _NO_TRUTH):
-        return (VerdictProblem("a verdict must be true or false, and this never is"),)
+        return (VerdictProblem("a verdict must be true or false, but this is neither"),)
     return tuple(checker.problems)
 
 
@@ -317,7 +317,7 @@ def _map_of(values: list[object]) -> dict[str, object]:
     made: dict[str, object] = {}
     for key, value in zip(values[::2], values[1::2], strict=True):
         if not isinstance(key, str) or key in made:
-            raise Undecided("a key of a map isn't a text, or is there twice")
+            raise Undecided("a key of a map isn't text, or occurs twice")
         made[key] = value
     return made
 
@@ -413,7 +413,7 @@ def read_expression(
             spot = Spot(node.line, node.column + call_offset(node, problem.column - 1))
         report.error(
             "bad-verdict" if what == "verdict" else "bad-formula",
-            f"the {what} does not work: {problem.message}",
+            f"the {what} isn't valid: {problem.message}",
             spot,
             problem.help,
         )

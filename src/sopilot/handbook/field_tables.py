@@ -155,7 +155,7 @@ def _read_confirm(report: DiagnosticCollector, node: Node, what: str) -> str | N
         return ""
     if isinstance(node, ScalarNode) and isinstance(node.value, str) and node.text.strip():
         return node.text
-    fields.wrong(report, node, what, "what the user is told, or `false`")
+    fields.wrong(report, node, what, "the sentence for the user, or `false`")
     return None
 
 
@@ -245,8 +245,8 @@ SECONDS_LONG = Kind(
     _read_seconds,
 )
 
-JUDGE = _word("model", "a machine judges by a `verdict`")
-STATE = _word("shared", "leave it out where the server keeps it for each connection")
+JUDGE = _word("model", "sopilot judges by a `verdict`; `judged_by` can only be `model`")
+STATE = _word("shared", "leave `state` out if the server keeps its state per connection")
 
 
 def _write_tree(tree: Tree, handbook: Handbook) -> Value:

@@ -62,13 +62,13 @@ def read_action(
         fields.unbound_placeholders(report, result["confirm"].value, action.confirm, known, problem)
     if action.read_only and (action.changes or action.is_guarded):
         otherwise = "that it changes something" if action.changes else "that it is guarded"
-        message = f"the action `{name}` is `read_only`, and says {otherwise}"
+        message = f"the action `{name}` is `read_only`, but says {otherwise}"
         report.error("not-read-only", message, result["read_only"].key, "drop one of the two")
     if action.not_found is not None:
         answers = {"result"} | scope.constants.keys()
         read_expression(report, result["not_found"].value, answers, "condition")
         if action.is_guarded:
-            message = f"`{name}` is guarded: whether it failed is the tool's to say"
+            message = f"`{name}` is guarded: only its tool can say whether it failed"
             report.error("guarded-not-found", message, result["not_found"].key)
     return action
 

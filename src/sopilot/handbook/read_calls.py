@@ -142,7 +142,7 @@ def bind_call(
     for argument in call.arguments[len(positional) :]:
         if argument.keyword is None:
             at = call_offset(node, argument.offset)
-            message = "a positional argument stands after a named one"
+            message = "a positional argument follows a named one"
             scope.report.error("argument-order", message, node, offset=at)
         else:
             _bind_keyword(node, call, argument, parameters, scope, filled)
@@ -174,7 +174,7 @@ def _resolve(node: ScalarNode, argument: WrittenArgument, scope: Scope) -> Origi
     term, at = argument.term, call_offset(node, argument.offset)
     if isinstance(term, Path):
         if not scope.answers:
-            message = f"`{term}` leads into an answer, and {scope.what} has none"
+            message = f"`{term}` is a path into an answer, but {scope.what} has none"
             scope.report.error("path-outside-recipe", message, node, offset=at)
         return term
     if isinstance(term, Constant) or term.name in scope.names:

@@ -25,7 +25,7 @@ _POSITION = re.compile(r"\b((?:result|results)\b[\w.]*)\[\s*[0-9]+\s*\]")
 
 _NOT_BOUND = (
     "neither a parameter of the predicate nor of the handbook",
-    "no parameter of the handbook: what a customer is told names nothing of the case",
+    "not a parameter of the handbook: a `customer_message` can't contain values of the case",
 )
 
 
@@ -46,12 +46,14 @@ def declare(
     if signature.name in known:
         first = known[signature.name].entry.key
         message = f"the predicate `{signature.name}` is already declared on line {first.line}"
-        help = "the parameters do not tell predicates apart; give one of them another name"
+        help = "predicates are told apart by name, not by parameters: rename one"
         report.error("duplicate-predicate", message, key, help)
         return None
     for name, at in signature.parameters.items():
         if name in VERDICT_NAMES:
-            message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"
+            message = (
+                f"`{name}` is the verdict's name for the evidence, so a parameter can't have it"
+            )
             report.error("reserved-name", message, key, offset=at)
     return Declaration(signature.name, tuple(signature.parameters), entry)
 
@@ -97,7 +99,7 @@ def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicat
     }
     read = read_plain(report, result, PREDICATE, special)
     if "judged_by" in result and "verdict" in result:
-        message = "a predicate with a `verdict` is judged by the machine"
+        message = "sopilot judges a predicate that has a `verdict`"
         report.error("two-judges", message, result["judged_by"].key, "drop one of the two")
     elif "judged_by" in result and "established_by" in result:
         message = "a gate is judged by the success of its action"
@@ -106,7 +108,7 @@ def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicat
         message = f"{what} isn't a gate, so nothing closes it"
         report.error("closed-without-gate", message, result["closed_by"].key)
     if "principal" in result and "established_by" not in result:
-        message = f"{what} isn't a gate, so it sets no principal"
+        message = f"{what} isn't a gate, so it can't identify the principal"
         report.error("principal-without-gate", message, result["principal"].key)
     predicate = Predicate(declaration.name, declaration.parameters, tool_free=tool_free, **read)
     if by_user != bool(predicate.question):
@@ -115,12 +117,12 @@ def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicat
     elif by_user:
         predicate = asking(predicate)
     if "reusable" in result and not by_user:
-        message = f"{what} asks the user nothing, so no answer is reusable"
+        message = f"{what} doesn't ask the user, so `reusable` has no effect"
         report.error("reusable-without-user", message, result["reusable"].key)
     _examples(report, result, predicate, constants)
     answers = {call.answer for recipe in predicate.recipes for call in recipe}
     if "verdict" in result and predicate.recipes and _one_of_many(predicate.verdict or ""):
-        message = "the verdict looks at one element of a list, whatever else is in it"
+        message = "the verdict reads one element of a list and ignores the others"
         help = "`result.items.all(one, …)` or `exists` looks at every one"
         report.warning("one-element", message, result["verdict"].value, help)
     if "verdict" in result and predicate.verdict and answers:
@@ -143,7 +145,7 @@ def _examples(
             at = result[key].key
             shown = ", ".join(f"{name}={flow(value)}" for name, value in example.items())
             if predicate.verdict is None:
-                message = f"`{key}` needs a `verdict` that a machine can evaluate"
+                message = f"`{key}` needs a `verdict` that sopilot can evaluate"
                 report.error("example-without-verdict", message, at)
                 return
             argument = dict(example)
@@ -157,7 +159,7 @@ def _examples(
             if holds is not wanted:
                 reply = "undecided" if holds is None else str(holds).lower()
                 message = f"`{predicate.name}` is {reply} for the example {shown}{why}"
-                help = f"`{key}` says {str(wanted).lower()}: mend the verdict or the example"
+                help = f"`{key}` says {str(wanted).lower()}: correct the verdict or the example"
                 report.error("example-disagrees", message, at, help)
 
 
@@ -165,13 +167,13 @@ def _gate_call(field: Field, scope: Scope) -> ActionCall | None:
     report = scope.report
     if isinstance(field.value, MapNode | ListNode):
         message = f"`{field.key.text}` is one call, like `login(user, password)`"
-        help = "two ways are two predicates: `first: [found_by_email(user), found_by_name(user)]`"
+        help = "write one predicate per way: `first: [found_by_email(user), found_by_name(user)]`"
         report.error("wrong-type", message, field.value, help)
         return None
     call = read_action_call(field.value, f"`{field.key.text}`", scope)
     for _, term in call.arguments if call is not None else ():
         if isinstance(term, Path):
-            message = f"`{term}` leads into an answer, and a gate's call has none before it"
+            message = f"`{term}` is a path into an answer, but a gate's call has none before it"
             report.error("path-outside-recipe", message, field.value)
     return call
 
@@ -203,7 +205,7 @@ def with_origins(
     for call in resolved if not problems else ():
         for term in (*(term for _, term in call.arguments), call.each):
             if isinstance(term, Path) and any(isinstance(step, int) for step in term.steps):
-                message = f"`{term}` looks at one element of a list, whatever else is in it"
+                message = f"`{term}` reads one element of a list and ignores the others"
                 mention = _mention(verify.value, term.root)
                 listed = str(Path(term.root, _before_position(term)))
                 help = f"`for_each: {listed} as one` makes the call for every element"

@@ -152,13 +152,13 @@ def resolved_recipe(
         if call.each is not None and call.each.root not in {*answers, *parameters}:
             problems.append(_no_answer(call.each.root, answers))
         if call.element and (call.element in taken or call.element in answers):
-            message = f"`{call.element}` names something else already in {what}"
-            help = "call the element otherwise"
+            message = f"`{call.element}` already names something else in {what}"
+            help = "give the element another name"
             problems.append(HandbookProblem("two-meanings", message, help, call.element))
         if call.name in taken:
-            message = f"`{call.name}` names something else already in {what}"
+            message = f"`{call.name}` already names something else in {what}"
             problems.append(
-                HandbookProblem("two-meanings", message, "call the answer otherwise", call.name)
+                HandbookProblem("two-meanings", message, "give the answer another name", call.name)
             )
         elif call.answer in constants:
             message = (
@@ -202,7 +202,7 @@ def _origin(
 
 
 def no_origin(name: str, what: str, answers: Collection[str]) -> HandbookProblem:
-    message = f"`{name}` has no origin: nothing says where {what} takes it from"
+    message = f"`{name}` has no origin: {what} doesn't say where its value comes from"
     last = next(reversed(list(answers)), None)
     path = f"write `{last}.{name}` if `{last}` answers it, " if last else ""
     return HandbookProblem(

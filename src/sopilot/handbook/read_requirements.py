@@ -98,11 +98,11 @@ def _operator(node: MapNode, scope: Scope) -> Tree:
     if key.text == "not":
         before = report.errors
         wanted = _tree(value, scope)
-        _refuses_nothing(report, value, wanted, "`not` turns it round")
+        _refuses_nothing(report, value, wanted, "`not` reverses it")
         negated = negate(wanted)
         # An unreadable part stands as nothing, which isn't the author's mistake.
         if report.errors == before and _is_hopeless(negated):
-            message = "`not` stands over a list with nothing in it, so it could never hold"
+            message = "`not` has an empty list, so it could never be true"
             report.error("empty-operator", message, value)
             return NOTHING
         return negated
@@ -111,7 +111,7 @@ def _operator(node: MapNode, scope: Scope) -> Tree:
         report.error("wrong-type", message, value)
         return NOTHING
     if not value.items and key.text in ("any", "first"):
-        message = f"`{key.text}` has no option, so it could never hold"
+        message = f"`{key.text}` has no option, so it could never be true"
         report.error("empty-operator", message, value)
         return NOTHING
     children = tuple(_tree(item, scope) for item in value.items)
@@ -151,7 +151,7 @@ def _refused(node: MapNode, nodes: Mapping[str, Node], scope: Scope) -> Tree:
 
 def _refuses_nothing(report: DiagnosticCollector, node: Node, tree: Tree, because: str) -> None:
     if every_otherwise(tree):
-        message = f"an `otherwise` stands where nothing is refused: {because}"
+        message = f"`otherwise` has no effect here, because nothing is refused: {because}"
         help = "put it around the whole operator, or on the procedure"
         report.error("otherwise-unused", message, node, help)
 

@@ -156,7 +156,7 @@ def _build(events: Iterator[Any], report: DiagnosticCollector) -> Node | None:
         if isinstance(event, yaml.ScalarEvent):
             style = event.style or ""
             if _SURROGATE.search(event.value):  # only an escape can bring one in
-                message = "an escape names half a character, which is not valid Unicode"
+                message = "an escape is half of a surrogate pair, which isn't valid Unicode"
                 report.error("control-character", message, spot)
             start, end = mark.index, after.index
             # The last line break of a block scalar is layout, not content.
@@ -254,7 +254,7 @@ def _report_syntax(error: yaml.MarkedYAMLError, text: str, report: DiagnosticCol
     elif "flow" in (error.context or "") and re.search(r"\w\[\d+\]", line):
         help = "inside brackets or braces, a path with a position like `[0]` needs quotes"
     elif error.context and "block" in error.context:
-        help = "what belongs together starts in the same column: compare with the lines above"
+        help = "lines that belong together start in the same column: compare with the lines above"
     context = f" {error.context}" if error.context else ""
     report.error("yaml-syntax", _worded(problem + context), spot, help)
 
@@ -321,8 +321,6 @@ def json_value(report: DiagnosticCollector, node: Node, what: str) -> JSON:
     for key, value in node.pairs:
         if isinstance(value, ScalarNode) and value.value is None and not value.text:
             message = f"`{key.text}` has no value"
-            help = (
-                "inside braces a text with a comma needs quotes; `null` says that nothing is meant"
-            )
+            help = "inside braces a text with a comma needs quotes; write `null` for no value"
             report.warning("empty-value", message, key, help)
     return {key.text: json_value(report, value, what) for key, value in node.pairs}

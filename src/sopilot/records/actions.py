@@ -185,8 +185,8 @@ def entry_of(session_id: str, row: ActionRow) -> ActionEntry:
         )
     except (ValueError, TypeError) as problem:
         raise RunEnded(
-            f"a row of the register of session {session_id} is damaged; "
-            "`sopilot records actions --rebuild` makes it anew from the trace"
+            f"an action record of session {session_id} is damaged; "
+            "`sopilot records actions --rebuild` recomputes it from the trace"
         ) from problem
 
 

@@ -60,7 +60,8 @@ async def keep_audit(
     session_id = report.score_card.session_id or ""
     if report.unjudged is not None:
         message = f"session {session_id} can't be judged ({report.unjudged})"
-        raise mistake("not-judged", message, help="--keep needs rights to the contents, and them")
+        help = "--keep needs the contents, and the right to read them"
+        raise mistake("not-judged", message, help=help)
     record = await store.record(session_id)
     private = record.metadata.get("settings", {}).get("private") is True
     salt = bytes.fromhex(str(record.metadata.get("salt") or ""))

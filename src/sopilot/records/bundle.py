@@ -133,7 +133,7 @@ def _summary(
     for (action, outcome), count in sorted(counts.items()):
         yield f"  {count} x {action} {outcome}"
     yield f"  {sum(bool(entry.override) for entry in entries)} let through without proof"
-    own = f", {methods.pop(MACHINE)} of them by the run itself" if methods[MACHINE] else ""
+    own = f", {methods.pop(MACHINE)} of them made automatically" if methods[MACHINE] else ""
     yield f"{len(decisions)} decisions of people{own}"
     for method, count in sorted(methods.items()):
         if count:
@@ -146,7 +146,7 @@ def _summary(
     yield f"{head.root}."
     yield ""
     yield f"To check all of it without this product: python3 {VERIFIER} PUBLIC_KEY"
-    yield "It says what is shown by that and what is not. register.csv opens in a spreadsheet;"
+    yield "It prints what that shows and what it doesn't. register.csv opens in a spreadsheet;"
     yield "traces/ has every event of every session, journals among them (people, handbooks,"
     yield "audits, deviations), handbooks/ the texts that were released."
     yield ""
@@ -203,7 +203,7 @@ class _Check:
     def _text(self, name: str) -> str:
         path = self._folder / name
         if not path.is_file():  # a link may lead to a device without an end
-            raise FileNotFoundError(f"{name} is no file")
+            raise FileNotFoundError(f"{name} isn't a file")
         return path.read_bytes().decode("utf-8", "surrogatepass")
 
     def _files(self, files: Mapping[str, str]) -> None:
@@ -242,7 +242,9 @@ class _Check:
     ) -> None:
         session_id, count = trace.session_id, len(trace.events)
         if sealed is None:
-            problem = f"session {session_id} stands in no sealed entry: it is later, or inserted"
+            problem = (
+                f"session {session_id} is in no sealed entry: it was created later, or inserted"
+            )
         elif sealed.seq >= count:
             problem = f"session {session_id} has {count} events, {sealed.seq + 1} sealed"
         elif sealed.seq >= 0 and trace.events[sealed.seq].hash != sealed.hash:
@@ -253,11 +255,13 @@ class _Check:
             if not rows:
                 return
             problem = (
-                f"session {session_id} went on after the seal, which doesn't cover its rows in "
-                "the register: seal, and export again"
+                f"session {session_id} went on after the seal, which doesn't cover its action "
+                "records: seal, and export again"
             )
         elif digest_of(rows) != sealed.actions:
-            problem = f"the register's rows of session {session_id} are not those sealed"
+            problem = (
+                f"the action records of session {session_id} differ from those that were sealed"
+            )
         else:
             return
         self.problems.append(problem)

@@ -108,12 +108,12 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
             compared.moved.append(session_id)
     inserted = [(name, f"session {name} is in the store twice") for name in store.twice]
     inserted += [
-        (name, f"the register has rows of {_named(name)} that is not in the store")
+        (name, f"there are action records of {_named(name)}, which isn't in the store")
         for name in digests
         if name not in store.heads
     ]
     inserted += [
-        (name, f"session {name} stands in the store, and no entry is its own")
+        (name, f"session {name} is in the store, but has no entry in the log")
         for name in store.heads
         if name not in logged and name not in compared.covered
     ]
@@ -143,7 +143,7 @@ def _entries(known: Sequence[LogEntry], log: Sequence[LogEntry]) -> Iterator[Gap
             continue
         instead = "nothing" if result is None else f"session {result.session_id} at {result.seq}"
         was = f"entry {entry.number} was session {entry.session_id} at {entry.seq}"
-        yield gap_at(entry, "rewritten-entry", f"{was}; {instead} stands there now")
+        yield gap_at(entry, "rewritten-entry", f"{was}; now it is {instead}")
 
 
 def _session(entry: LogEntry, head: Head | None, digests: Mapping[str, str]) -> Gap | None:
@@ -173,6 +173,6 @@ def rewritten(entry: LogEntry) -> Gap:
 def register_differs(session_id: str) -> Gap:
     return Gap(
         "register-differs",
-        f"the register's rows of session {session_id} are not those that its trace makes",
+        f"the action records of session {session_id} differ from its trace",
         session_id,
     )

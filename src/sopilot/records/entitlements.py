@@ -141,7 +141,7 @@ class Entitlements:
         beyond = None if arguments is None else self.people.beyond(role, arguments)
         if beyond is not None:
             raise mistake(
-                "beyond-limit", f"the limit of {role} is `{beyond}`, and this call is beyond it"
+                "beyond-limit", f"the limit of {role} is `{beyond}`, and this call exceeds it"
             )
         return {} if who is None else who.as_json(through)
 
@@ -170,7 +170,7 @@ class Entitlements:
         model = same_name(str(self.metadata.get("model") or ""))
         requester = same_name(str(self.metadata.get("requester") or ""))
         if names & _NO_PERSON or model in names:
-            whose = "the name of the model or of a part of the run, and no person's"
+            whose = "the name of the model or of a part of the run, not of a person"
         elif {requester, *self.requesters} & (names - {""}):
             whose = "who asked for it"
         elif names & set(self.authors):

@@ -71,7 +71,7 @@ async def load(
     if record.is_pruned:
         raise Pruned(session_id)
     if not even_erased and (record.is_locked or record.is_erased):
-        under_key = "are under a key, and SOPILOT_KEYS names no folder of keys"
+        under_key = "are encrypted, and SOPILOT_KEYS doesn't name a folder of keys"
         why = under_key if record.is_locked else "were erased"
         raise RunEnded(f"the contents of session {session_id} {why}; it cannot go on")
     payloads = {} if record.is_locked else await store.payloads(session_id)
@@ -149,9 +149,7 @@ def _check_header(record: SessionRecord, whole: Sequence[Event]) -> None:
         return  # a journal, or one that crashed before it was opened
     for name in ("programs", "requester", *ABOUT):
         if (details.get(name) or None) != (record.metadata.get(name) or None):
-            raise StoreCorrupt(
-                f"the store says another `{name}` of session {record.id} than its trace"
-            )
+            raise StoreCorrupt(f"the store and the trace of session {record.id} differ in `{name}`")
 
 
 def _salt(record: SessionRecord) -> bytes:
@@ -357,9 +355,9 @@ async def register(
 async def rebuild_completely(store: Store, *, tell: Callable[[str], None]) -> None:
     """Rebuild the register from the traces. Raise if that would leave a session out."""
     read, problems = await rebuild_register(store, tell=tell)
-    tell(f"the register was made from the traces of {counted(read, 'session')}")
+    tell(f"the action records were recomputed from the traces of {counted(read, 'session')}")
     if problems:
         raise RunEnded(
             f"{counted(len(problems), 'session')} could not be read: "
-            "the register would leave out what they did"
+            "the action records would leave out their actions"
         )

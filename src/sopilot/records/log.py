@@ -172,7 +172,7 @@ def _whole(values: Mapping[str, JSON], name: str) -> int:
 def _moment(values: Mapping[str, JSON]) -> float:
     value = values.get("at")
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < _END:
-        raise TraceError("`at` must be a moment")
+        raise TraceError("`at` must be a time in seconds")
     return value
 
 
@@ -284,7 +284,7 @@ def prove(
     else:
         named = [item for item in covered if item.session_id == session_id]
         if not named:
-            raise RunEnded(f"session {session_id} is in no entry that the head covers")
+            raise RunEnded(f"no entry that the head covers names session {session_id}")
         path = inclusion_proof(leaves_of(lines_of(covered)), named[-1].number)
         about = {"sopilot_proof": "inclusion", "entry": named[-1].as_json()}
     return {**about, "path": [item.hex() for item in path], "head": seal.as_json()}

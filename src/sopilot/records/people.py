@@ -265,7 +265,9 @@ def _require_consistent(people: People, name: str, details: Mapping[str, JSON]) 
             raise mistake("name-taken", message, help=cure)
     if had and not people.has_administrator():
         message = "without this administrator anybody could change the people of this store"
-        raise mistake("last-administrator", message, help="give another one a token first")
+        raise mistake(
+            "last-administrator", message, help="give another administrator a token first"
+        )
 
 
 def person_details(people: People, values: Fields) -> dict[str, Any]:
@@ -277,7 +279,7 @@ def person_details(people: People, values: Fields) -> dict[str, Any]:
         known = () if own is None or values.get("anew") else getattr(own, key)
         lists[key] = list(dict.fromkeys((*known, *(values.get(key) or ()))))
     if not all(map(same_name, (name, *chain(*lists.values())))):
-        raise mistake("empty-name", "a person, a role and another name must not be empty")
+        raise mistake("empty-name", "names of persons and roles must not be empty")
     return {"person": own.name if own is not None else name, **lists}
 
 

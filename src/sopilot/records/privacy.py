@@ -177,7 +177,7 @@ async def settings_here(store: Store, people: People, settings: Settings) -> Set
     """Make sessions private where the store requires it. Raise where it requires keys and has
     none."""
     if _KEYS in people.demands and not getattr(store, "encrypts", False):
-        raise _no_keys("contents of new sessions must be under keys here")
+        raise _no_keys("contents of new sessions must be encrypted here")
     if settings.private or not _DEMANDS & people.demands:
         return settings
     policy = await load_policy(store)
@@ -224,7 +224,7 @@ async def sessions_with(
     results = []
     for record in await store.sessions(limit=None) if among is None else among:
         if record.is_locked:
-            raise _no_keys("contents are under keys, and cannot be searched without them")
+            raise _no_keys("contents are encrypted, and can't be searched without their keys")
         values: list[JSON] = [event.event.payload for event in await store.events(record.id)]
         values += [await store.payloads(record.id), record.metadata]
         if _names(values, texts):

@@ -141,7 +141,7 @@ async def seal_store(
         if gaps:
             more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
             raise RunEnded(
-                "the store is not what was sealed before, and nothing was sealed: "
+                "the store differs from the last seal, so nothing was sealed: "
                 f"{gaps[0].message}{more}"
             )
         journal = compared.covered.get(PREFIX + JOURNAL)
@@ -326,7 +326,7 @@ class _Reader:
         if digest_of(loaded.rows) != rows and await self._differ(session_id):
             return register_differs(session_id)
         if wrong := _beside(loaded, known):
-            message = f"the store says another {wrong} of session {session_id} than its trace"
+            message = f"the store and the trace of session {session_id} differ in their {wrong}"
             return gap_at(entry, "unreadable-session", message)
         return None
 
@@ -417,11 +417,11 @@ def verified_lines(verified: Verified, without_events: bool) -> Iterator[str]:
     if without_events:
         unread = verified.sessions - verified.events_read
         yield (
-            f"not read: the events of {counted(unread, 'session')}, whose heads and rows of the "
-            "register are as sealed"
+            f"not read: the events of {counted(unread, 'session')}, whose heads and action "
+            "records are as sealed"
         )
     else:
-        yield "unaltered: every event up to its sealed one; the register is what the traces make"
+        yield "unaltered: every event up to the sealed one; the action records match the traces"
     if verified.pruned:
         yield (
             f"pruned: the events of {counted(verified.pruned, 'session')} were deleted, on record, "
@@ -431,8 +431,7 @@ def verified_lines(verified: Verified, without_events: bool) -> Iterator[str]:
         yield f"erased: the contents of session {item}, on a record that no seal covers yet"
     if verified.locked:
         yield (
-            f"not read: the contents of "
-            f"{counted(verified.locked, 'session')}, which are under keys "
+            f"not read: the contents of {counted(verified.locked, 'session')}, which are encrypted "
             "(SOPILOT_KEYS)"
         )
     if verified.moved or verified.unsealed:

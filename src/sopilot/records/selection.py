@@ -81,7 +81,7 @@ def read_condition(text: str) -> Condition:
     except (ValueError, RecursionError):
         value = match[3]
     if isinstance(value, float) and not math.isfinite(value):
-        raise UserMistake(f"`{match[3]}` is no number that can be compared with")
+        raise UserMistake(f"`{match[3]}` isn't a finite number")
     operator = "=" if match[2] == "==" else match[2]
     if isinstance(value, dict | list) or (operator[0] in "<>" and not _ordered(value)):
         raise UserMistake(f"`{match[3]}` has no order: compare with a number or a text")
@@ -211,7 +211,7 @@ def read_moment(text: str, *, whole_day: bool = False) -> float:
         datetime.fromtimestamp(seconds, UTC)  # what is behind the last day cannot be shown
         return seconds
     except (ValueError, OverflowError):
-        raise UserMistake(f"`{text}` is no date: 2026-07-01 or 2026-07-01T12:00:00Z") from None
+        raise UserMistake(f"`{text}` isn't a date: 2026-07-01 or 2026-07-01T12:00:00Z") from None
 
 
 def with_day_ends(values: Mapping[str, Any], *names: str) -> dict[str, Any]:
@@ -244,11 +244,12 @@ def register_lines(selected: Selected, limit: int, names: Sequence[str]) -> Iter
     for name, total in selected.sums.items():
         yield f"{name} of what was carried out: {total:,.15g}"
     shown = f", {len(entries)} shown: --limit for more" if len(entries) < len(selected.rows) else ""
-    yield f"{len(selected.rows)} of {counted(selected.total, 'action')} in the register{shown}"
+    recorded = counted(selected.total, "action")
+    yield f"{len(selected.rows)} of {recorded} in the action records{shown}"
     if selected.withheld:
         yield (
-            f"{selected.withheld} more could not be judged: the argument is kept outside of the "
-            "trace, or was erased"
+            f"{selected.withheld} more could not be judged: the argument is stored outside "
+            "the trace, or was erased"
         )
 
 

@@ -223,7 +223,7 @@ class _EncryptedStore:
         cipher = self._cipher_of(session_id)
         if cipher is None:
             raise StoreCorrupt(
-                f"the key of session {session_id} is not in {self._keys.path}: it was thrown away, "
+                f"the key of session {session_id} is not in {self._keys.path}: it was erased, "
                 "or SOPILOT_KEYS names another folder"
             )
         return _unlock(cipher, session_id, value)
@@ -246,7 +246,7 @@ def _cipher(key: bytes) -> AESGCM:
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
     except ImportError:
         raise UserMistake(
-            "contents under keys need `cryptography`: pip install 'sopilot[sign]'"
+            "encrypted contents need `cryptography`: pip install 'sopilot[sign]'"
         ) from None
     return AESGCM(key)
 

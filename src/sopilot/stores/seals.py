@@ -78,7 +78,7 @@ def sealed_text(path: Path) -> tuple[str, SealFile]:
         return text, read_seals(text)
     except (TraceError, OSError, UnicodeDecodeError) as problem:
         raise mistake(
-            "no-seals", f"there are no sealed heads in it: {problem}", Place(str(path))
+            "no-seals", f"the file contains no sealed heads: {problem}", Place(str(path))
         ) from None
 
 

@@ -450,8 +450,8 @@ def require_store(path: Path) -> None:
         return
     if begin != _MAGIC:
         raise StoreCorrupt(
-            f"{path} is not a store of sessions: it does not begin as one; "
-            "name another file, or restore a copy if it was one"
+            f"{path} is not a store of sessions: it doesn't begin like one; "
+            "name another file, or restore a copy if it was a store"
         )
     with _unchanged(path) as connection:
         rows = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
@@ -546,7 +546,7 @@ def translated(path: Path) -> Iterator[None]:
 def unavailable(path: Path, problem: sqlite3.Error | UnicodeDecodeError) -> StoreUnavailable:
     if isinstance(problem, UnicodeDecodeError):
         # A damaged name in the schema, quoted by SQLite's own message about it.
-        return StoreCorrupt(f"{path} is damaged: it holds text that isn't; restore a copy of it")
+        return StoreCorrupt(f"{path} is damaged: it contains invalid text; restore a copy of it")
     code = _code(problem)
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return StoreCorrupt(f"{path} is damaged or not a store ({problem}); restore a copy of it")

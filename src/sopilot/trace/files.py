@@ -130,7 +130,7 @@ def _is_canonical(value: dict[str, JSON], line: str) -> bool:
 
 def _unusual() -> TraceError:
     """Every value has one encoding, so that no byte of a file can change unnoticed."""
-    return TraceError("this line is not spelled as it was written")
+    return TraceError("this line isn't in canonical form")
 
 
 def _mapping(value: JSON) -> dict[str, JSON]:
@@ -183,7 +183,7 @@ def verify_trace(
     problems.extend(_header_trace_check(trace))
     problems.extend(_payloads(trace))
     problems.extend(
-        Problem("wrong-program", f"program {digest[:12]} is another text")
+        Problem("wrong-program", f"the text of program {digest[:12]} doesn't match its hash")
         for digest in sorted(_other_texts(trace))
     )
     signers: set[str] = set()
@@ -238,7 +238,7 @@ def _payloads(trace: TraceFile) -> Iterator[Problem]:
     try:
         salt = bytes.fromhex(trace.salt)
     except ValueError:
-        yield Problem("wrong-payload", "the salt of the payloads is not one")
+        yield Problem("wrong-payload", "the salt of the payloads is invalid")
         return
     for digest in _other_values(trace, salt):
         yield Problem("wrong-payload", f"payload {digest[:12]} is another value")
@@ -287,9 +287,10 @@ def check_head(
 ) -> Problem | None:
     """One signed head against the trace."""
     if keys is not None and signed.key not in keys:
-        return Problem("unknown-key", f"a head is signed with {signed.key[:16]}…, a stranger's key")
+        message = f"a head is signed with {signed.key[:16]}…, which isn't one of the trusted keys"
+        return Problem("unknown-key", message)
     if not verify_head(signed):
-        return Problem("bad-signature", "a head's signature is not its key's")
+        return Problem("bad-signature", "the signature of a head doesn't match its key")
     head = signed.head
     if head.session_id != trace.session_id:
         return Problem("transplanted", f"the signed head belongs to session {head.session_id}")
