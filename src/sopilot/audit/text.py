@@ -154,7 +154,7 @@ def _lines(report: Report, language: str, about: Sequence[str]) -> Iterator[str]
         yield say("unguarded", actions=", ".join(report.unguarded))
     if report.unjudged is None:
         yield ""
-        yield from _card(card, language)
+        yield from _card(card, language, by_call=bool(report.proofs))
 
 
 def _indented(*lines: str) -> Iterator[str]:
@@ -225,17 +225,19 @@ def decision_words(item: Decided, language: str) -> str:
     return words + (label(language, "because", text=item.reason) if item.reason else "")
 
 
-def _card(card: ScoreCard, language: str) -> Iterator[str]:
+def _card(card: ScoreCard, language: str, *, by_call: bool) -> Iterator[str]:
+    """``by_call``: requirements were judged at the guarded calls, and are listed there."""
     say, needing = partial(label, language), card.checks_needing_evidence
     evidence = say("evidence_for", covered=card.checks_with_evidence, needing=needing)
-    yield say(
-        "card_checks",
-        n=card.checks,
-        grades=say("in_brackets", text=_counts(card.grades, language)) if card.grades else "",
-        evidence=evidence if needing else say("no_evidence_needed"),
-        reused=card.reused,
-        rejected=card.rejected,
-    )
+    if card.checks or not by_call:
+        yield say(
+            "card_checks",
+            n=card.checks,
+            grades=say("in_brackets", text=_counts(card.grades, language)) if card.grades else "",
+            evidence=evidence if needing else say("no_evidence_needed"),
+            reused=card.reused,
+            rejected=card.rejected,
+        )
     yield say("card_calls", n=card.calls, after=card.calls_after_goal)
     if card.counts:
         counts = ", ".join(f"{code} {count}" for code, count in card.counts.items())

@@ -122,19 +122,18 @@ def _tiles(report: Report, language: str) -> list[tuple[str, object, str]]:
         None: outcome,
     }
     tones = {True: "good", False: "bad", None: "warn" if report.overrides else ""}
-    checks = report.checks or next(iter(list(report.proofs.values())[::-1]), ())
+    # Without steps of a program, requirements are judged at each guarded call.
+    checks = report.checks or [check for proof in report.proofs.values() for check in proof]
     met = [mark(check) for check in checks].count("✓")
     needing, coverage = card.checks_needing_evidence, card.evidence_coverage
     evidence = say("n_of_needed", n=card.checks_with_evidence, needed=needing)
+    shown = say("none_needed") if coverage is None else evidence
+    tone = "bad" if coverage is not None and coverage < 1 else ""
     chain = str(card.chain).lower()
     return [
         (say("Outcome"), words[as_required], tones[as_required]),
         (say("Checks"), say("met_of", met=met, unmet=len(checks) - met), ""),
-        (
-            say("Evidence"),
-            say("none_needed") if coverage is None else evidence,
-            "bad" if coverage is not None and coverage < 1 else "",
-        ),
+        *([(say("Evidence"), shown, tone)] if card.checks or not report.proofs else []),
         (say("Calls"), card.calls, ""),
         (say("Chain"), say(f"chain_{chain}"), {"true": "good", "false": "bad"}.get(chain, "")),
     ]
