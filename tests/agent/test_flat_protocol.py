@@ -60,7 +60,7 @@ def test_nothing_tells_where_the_program_stands() -> None:
 
 def test_a_step_that_does_not_fit_is_refused_without_telling_what_would() -> None:
     answers = {m.content for m in told(listened(wrong=True)) if m.name == "pg_program_step"}
-    assert "Nothing was done: this step does not fit where the program stands." in answers
+    assert "Nothing was done: this step doesn't fit the program's current position." in answers
     assert not any(TELLING.search(text) for text in answers)
 
 

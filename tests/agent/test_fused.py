@@ -175,7 +175,7 @@ def test_a_call_behind_a_step_that_does_not_fit_is_not_made() -> None:
     model = ScriptedModel([wrong, ModelReply("I give up.")])
     played = run("bank", "dispute-electronics", model=model)
     assert "domain_call" not in played.kinds()
-    assert "the step before it did not fit" in str(played.notes("malformed_call"))
+    assert "the previous step didn't fit" in str(played.notes("malformed_call"))
 
 
 SWITCHES = [one.name for one in fields(FusedSwitches) if isinstance(one.default, bool)]

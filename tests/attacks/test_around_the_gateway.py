@@ -166,7 +166,7 @@ async def test_two_sessions_on_one_balance(connect: Connect, amount: int, held: 
         assert "(ok): " in await transfer(first, amount=amount)
         answer = await transfer(second, amount=amount)
     assert tools.carried_out == [("transfer", wanted)] * (1 if held else 2)
-    assert ("`covered` must be true and is false" in answer) == held
+    assert ("`covered` must be true, but is false" in answer) == held
 
 
 KEPT_BACK = replace(

@@ -88,7 +88,7 @@ def test_who_was_turned_down_by_somebody_entitled_may_be_refused(
 def test_who_was_given_no_answer_in_time_may_be_refused(
     actor: str, then: tuple[Decision, ...], caused: bool
 ) -> None:
-    desk = ready().do(Decision("expire", "c3", reason="the time for it ran out"), actor=actor)
+    desk = ready().do(Decision("expire", "c3", reason="the approval expired"), actor=actor)
     desk = desk.do(*then).do(Fail("nobody decides"))
     assert ("refusal-without-cause" not in codes(desk.report())) is caused
 

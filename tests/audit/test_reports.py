@@ -84,7 +84,7 @@ def test_a_place(frame: str, words: str) -> None:
     [
         ("logged_in", "logged_in"),
         ("any_of_2_to_x", "one of 2 ways"),
-        ("first_of_x", "the first of the ways that holds"),
+        ("first_of_x", "the first of the ways that is true"),
     ],
 )
 def test_a_function(name: str, words: str) -> None:

@@ -78,7 +78,7 @@ def test_as_started_goes_on_with_the_program_and_the_text_of_then(view: str) -> 
     change()
     resumed = call("resume", session, "--as-started", "--frames")
     assert resumed.exit_code == 0, resumed.output
-    assert "as started: the model is shown the handbook as it stood then" in resumed.stderr
+    assert "as started: the model sees the handbook as it was then" in resumed.stderr
     assert "executed" in resumed.output
     assert "at most 5" not in resumed.output
 

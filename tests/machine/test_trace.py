@@ -134,7 +134,7 @@ def test_replay_refuses_other_programs_and_orders() -> None:
     with pytest.raises(TraceError, match="`seq`"):
         replay(PROGRAMS, RUN.events[1:])
     resumed = RUN.events[0]._replace(kind="resumed", payload={})
-    with pytest.raises(TraceError, match="nothing was due"):
+    with pytest.raises(TraceError, match="wasn't due"):
         replay(PROGRAMS, [resumed])
     odd = RUN.events[0]._replace(kind="sing", payload={})
     with pytest.raises(TraceError, match="unknown operation `sing`"):

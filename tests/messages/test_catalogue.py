@@ -60,7 +60,7 @@ def test_a_message_is_worded_with_the_messages_in_it() -> None:
     why = sentence("not-called", call="read_balance(account=7)")
     text = sentence("undecided", predicate="funded", wanted="true", why=why)
     assert text == (
-        "`funded` must be true and is undecided: `read_balance(account=7)` has not been called"
+        "`funded` must be true, but is undecided: `read_balance(account=7)` has not been called"
     )
     assert worded(text, "en") == text
     assert (

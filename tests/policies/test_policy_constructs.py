@@ -126,7 +126,7 @@ async def test_the_question_cannot_be_about_something_else() -> None:
     await ready_to_confirm(session)
     for wrong in ({"action": "give"}, {**CONFIRM, "note": "a free upgrade, too"}):
         answer = await session.call_tool("confirm_with_user", wrong)
-        assert "asks no such question" in answer.text
+        assert "doesn't ask this question" in answer.text
     assert asked == []
 
 
@@ -184,7 +184,7 @@ async def test_two_customers_in_one_session_are_noticed() -> None:
     await read(session, "read_user", user="bob")
     held = await session.call_tool("cancel", {"reservation_id": "R1"})
     assert held.status is CallStatus.HELD
-    assert "`known` must be true and is false" in held.problem
+    assert "`known` must be true, but is false" in held.problem
     report = await audited(session)
     assert not [one for one in report.findings if one.code == "guard-disagrees"]
 

@@ -143,7 +143,7 @@ async def test_an_amended_call_is_what_the_process_is_about() -> None:
     desk = await open_desk(SEND, lambda *_: {"balance": 300})
     await desk.start("send", user="a", amount=500)
     await desk.push({"read_account": {"user": "a"}})
-    await desk.held("send", "`covered` must be true and is false", user="a", amount=500)
+    await desk.held("send", "`covered` must be true, but is false", user="a", amount=500)
     (held,) = desk.session.held_calls
     amended = {"user": "a", "amount": 200}
     await desk.session.decide("amend", held.call_id, by="dana", role="operator", arguments=amended)

@@ -57,7 +57,7 @@ async def test_a_correction_is_no_consent(said: str, view: str) -> None:
         about = {"action": "book", **values}
         asked = {"question": "wanted", "note": said}
         await desk.push({"ask_user": asked, "confirm_with_user": about})
-        await desk.held("book", "must be true and is undecided", **values)
+        await desk.held("book", "must be true, but is undecided", **values)
         assert len(questions) <= 2 * MOST_ATTEMPTS + 1
     assert desk.made("book") == []
 
@@ -303,7 +303,7 @@ async def test_of_questions_that_are_put_at_once_each_needs_a_message(one_messag
     await fine
     await desk.push()
     if one_message:  # which was about the other question
-        await desk.held("send", "`fine` must be true and is undecided", booking="b")
+        await desk.held("send", "`fine` must be true, but is undecided", booking="b")
     else:
         await desk.done("send", booking="b")
         await session.operate(Complete())

@@ -283,7 +283,7 @@ async def test_a_refusal_after_a_held_call_is_no_mistake() -> None:
     desk = await at_the_act(ACCOUNT, answers, "pay", values, {"read_account": ANN})
     left[0] = 0
     await desk.call("read_account", user="ann")
-    await desk.held("pay", "`covered` must be true and is false", **values)
+    await desk.held("pay", "`covered` must be true, but is false", **values)
     await desk.session.operate(Fail("the account does not cover it any more"))
     session = desk.session
     report = audit_trace(programs_of(ACCOUNT), session.events, judge=session.judge)
@@ -392,7 +392,7 @@ async def test_long_values_are_rechecked_one_by_one() -> None:
     for text in (first, second):
         await desk.call("read_clause", text=text)
     legal[first] = False
-    await desk.held("sign", "`legal` must be true and is false", first=first, second=second)
+    await desk.held("sign", "`legal` must be true, but is false", first=first, second=second)
 
 
 EITHER = """

@@ -91,7 +91,7 @@ async def test_a_withdrawal_that_happens_later(says: str, again: bool) -> None:
     await desk.session.resolve_outcome(lost.call_id, ok=True, by="dana")
     await desk.held("send", "read_balance", "may have changed it", **GIVEN)
     await desk.call("read_balance", user="anna")
-    await desk.held("send", "`covered` must be true and is false", **GIVEN)
+    await desk.held("send", "`covered` must be true, but is false", **GIVEN)
     assert not bank.overdrawn
     assert not blamed(desk)
 

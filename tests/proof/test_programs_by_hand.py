@@ -161,7 +161,7 @@ async def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> Non
     confirmed = {"confirm_code": {"user": "u", "code": code}} if code else {}
     await desk.push({"send_code": {"user": "u"}, **confirmed})
     if code != "right":
-        await desk.held("pay", "`second_factor` must be true and is false", user="u")
+        await desk.held("pay", "`second_factor` must be true, but is false", user="u")
     else:
         await desk.done("pay", user="u")
         await desk.session.operate(Complete())
@@ -234,7 +234,7 @@ async def test_a_check_is_named_by_its_predicate_or_else_by_its_function(
     await desk.start("pay", user="u", amount=500)
     await desk.push({"read_account": {"user": "u"}})
     found = "false" if balance else "undecided"
-    await desk.held("pay", f"`{named}` must be true and is {found}", user="u", amount=500)
+    await desk.held("pay", f"`{named}` must be true, but is {found}", user="u", amount=500)
 
 
 CHOSEN = """
@@ -306,7 +306,7 @@ async def test_one_way_that_is_proven_and_what_was_done_on_it(
     proven = holds != "neither" and amount == 5
     assert ("must be true" in held.why) == (holds == "neither")
     if holds == "neither":
-        assert "`small` must be true and is false" in held.why
+        assert "`small` must be true, but is false" in held.why
     arguments = {"user": "u", "amount": amount}
     await desk.session.decide("amend", held.call_id, by="Clara", role="boss", arguments=arguments)
     answer = await desk.session.run_held(held.call_id)

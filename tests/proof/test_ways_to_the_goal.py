@@ -78,60 +78,60 @@ def check(name: str, met: str | None = None, unmet: str = "no", wanted: bool = T
 
 
 ACT, DONE, NO = Act("act", "pay", goal=True), CompleteStep("done"), FailStep("no")
-OPEN = "and is undecided: the answers don't decide its verdict"
+OPEN = ", but is undecided: the answers don't decide its verdict"
 NOWHERE = "the program does not lead to `pay` by what was checked"
 
 
 WAYS: list[tuple[tuple[Step, ...], dict[str, bool], str]] = [
     ((check("a"), ACT, DONE, NO), {"a": True}, ""),
-    ((check("a"), ACT, DONE, NO), {"a": False}, "`a` must be true and is false"),
-    ((check("a"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+    ((check("a"), ACT, DONE, NO), {"a": False}, "`a` must be true, but is false"),
+    ((check("a"), ACT, DONE, NO), {}, f"`a` must be true{OPEN}"),
     # Undecided is neither: it may lead to a refusal.
-    ((check("a", met="no", unmet="act"), ACT, DONE, NO), {}, f"`a` must be true {OPEN}"),
+    ((check("a", met="no", unmet="act"), ACT, DONE, NO), {}, f"`a` must be true{OPEN}"),
     ((check("a", met="no", unmet="act"), ACT, DONE, NO), {"a": False}, ""),
     ((check("a", met="act", unmet="act"), ACT, DONE, NO), {}, ""),
     ((check("a", wanted=False), ACT, DONE, NO), {"a": False}, ""),
     ((check("a", wanted=False), ACT, DONE, NO), {"a": True},
-     "`a` must be false and is true"),
-    ((check("a"), check("b"), ACT, DONE, NO), {"a": True}, f"`b` must be true {OPEN}"),
+     "`a` must be false, but is true"),
+    ((check("a"), check("b"), ACT, DONE, NO), {"a": True}, f"`b` must be true{OPEN}"),
     ((check("a"), check("b"), ACT, DONE, NO), {},
-     f"`a` must be true {OPEN}; `b` must be true {OPEN}"),
+     f"`a` must be true{OPEN}; `b` must be true{OPEN}"),
     # Whatever a is, b decides.
     ((check("a", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
     # An alternative that is not so leads to another that is open.
     ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"a": False},
-     f"`a` must be true and is false; `b` must be true {OPEN}"),
+     f"`a` must be true, but is false; `b` must be true{OPEN}"),
     ((check("a", met="act", unmet="check_b"), check("b"), ACT, DONE, NO), {"b": True}, ""),
     ((check("a", met="no"), ACT, DONE, NO), {"a": True}, NOWHERE),
     # A branch over results that are all there, or not.
     ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
       NO), {"a": True}, ""),
     ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "no"), ACT, DONE,
-      NO), {}, f"`a` must be true {OPEN}"),
+      NO), {}, f"`a` must be true{OPEN}"),
     ((check("a", met="fork", unmet="fork"),
       Branch("fork", Holds("a", wanted=False), "check_b", "no"), check("b"), ACT, DONE, NO),
-     {"a": True}, f"`b` must be true {OPEN}"),
+     {"a": True}, f"`b` must be true{OPEN}"),
     ((check("a", met="fork", unmet="fork"), Branch("fork", Holds("a"), "act", "act"), ACT, DONE,
       NO), {}, ""),
     # Who chooses may choose what leads there.
     ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
      {"a": True}, ""),
     ((Choose("c", "?", (Option("x", "no"), Option("y", "check_a"))), check("a"), ACT, DONE, NO),
-     {}, f"`a` must be true {OPEN}"),
+     {}, f"`a` must be true{OPEN}"),
     ((Ask("ask", ("x",)), ACT, DONE), {}, ""),
     ((Act("first", "reserve"), ACT, DONE), {}, "`go@first` was not done"),
     ((Do("first", "Look."), check("a"), ACT, DONE, NO), {"a": False},
-     "`go@first` was not done; `a` must be true and is false"),
+     "`go@first` was not done; `a` must be true, but is false"),
     ((Emit("first", "memo"), ACT, DONE), {}, "`go@first` was not done"),
     ((NO, ACT, DONE), {}, NOWHERE),
     # What is missing is missing where the branch over what was proven leads.
     ((check("a", met="act", unmet="fork"), Branch("fork", Holds("a"), "check_b", "check_c"),
       check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": False},
-     f"`a` must be true and is false; `c` must be true {OPEN}"),
+     f"`a` must be true, but is false; `c` must be true{OPEN}"),
     ((check("a", met="act", unmet="fork", wanted=False),
       Branch("fork", Holds("a"), "check_b", "check_c"),
       check("b", met="act"), check("c", met="act"), ACT, DONE, NO), {"a": True},
-     f"`a` must be false and is true; `b` must be true {OPEN}"),
+     f"`a` must be false, but is true; `b` must be true{OPEN}"),
     ((Ask("x", ("y",), next="x"), ACT, DONE), {}, NOWHERE),
 ]  # fmt: skip
 
@@ -170,7 +170,7 @@ def missing_for(root: Function, *others: Function, **truths: bool) -> str:
 @pytest.mark.parametrize("groups", [1, 2, 63, 64])
 def test_as_many_groups_as_a_stack_has_frames(groups: int) -> None:
     assert chained(groups, holds=True) == ""
-    assert chained(groups, holds=False) == "`a` must be true and is false"
+    assert chained(groups, holds=False) == "`a` must be true, but is false"
 
 
 def test_a_group_below_the_deepest_frame_proves_nothing() -> None:
@@ -198,7 +198,7 @@ def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> No
     root = process(check("a"), ACT, DONE, NO)
     assert missing_for(root, stopping, rule("b"), a=True, b=True) == ""
     assert missing_for(root, stopping, rule("b"), a=True, b=False) == (
-        "`b` must be true and is false"
+        "`b` must be true, but is false"
     )
 
 
@@ -261,9 +261,9 @@ def test_what_was_done_counts_by_its_values() -> None:
 @pytest.mark.parametrize(
     ("given", "missing"),
     [
-        (None, "`a` must be true and is undecided: it wasn't judged for these values"),
-        (Return(undecided=True), "`a` must be true and is undecided: it was judged undecided"),
-        (Return(False), "`a` must be true and is false"),
+        (None, "`a` must be true, but is undecided: it wasn't judged for these values"),
+        (Return(undecided=True), "`a` must be true, but is undecided: it was judged undecided"),
+        (Return(False), "`a` must be true, but is false"),
         (Return(True), ""),
     ],
 )

@@ -49,7 +49,7 @@ async def test_of_if_then_the_part_that_is_missing_is_named() -> None:
     await desk.say(True)  # nobody has read the report
     answer = await desk.call("pay", policy="p")
     assert answer.status is CallStatus.HELD
-    assert "`plausible` must be true and is undecided" in answer.problem
+    assert "`plausible` must be true, but is undecided" in answer.problem
 
 
 TWO_WAYS = """
@@ -76,11 +76,11 @@ async def test_an_option_that_another_makes_up_for_is_not_missing() -> None:
         await desk.call(action, user="a")
         await desk.say(yes[action], newest(desk))
     await desk.say(True)
-    await desk.held("sell", "`stocked` must be true and is undecided", user="a")
+    await desk.held("sell", "`stocked` must be true, but is undecided", user="a")
     desk.tools.answers = lambda name, given: {"yes": False}
     await desk.call("read_card", user="a")
-    said = "`member` must be true and is false"
-    await desk.held("sell", said, "`carded` must be true and is false", "`stocked`", user="a")
+    said = "`member` must be true, but is false"
+    await desk.held("sell", said, "`carded` must be true, but is false", "`stocked`", user="a")
 
 
 @pytest.mark.parametrize("known", ["a", "b", ""])
@@ -130,7 +130,7 @@ procedures:
     await desk.push()
     held = await desk.call("pay", user="ann")
     assert held.status is CallStatus.HELD
-    assert "`b` must be true and is undecided" in held.problem
+    assert "`b` must be true, but is undecided" in held.problem
 
 
 async def test_of_a_group_that_is_met_nothing_is_named_as_missing() -> None:
@@ -161,6 +161,6 @@ async def test_of_a_group_that_is_met_nothing_is_named_as_missing() -> None:
     await desk.push()
     held = await desk.call("pay", user="ann")
     assert held.status is CallStatus.HELD
-    assert "`p8` must be true and is false" in held.problem
+    assert "`p8` must be true, but is false" in held.problem
     assert "`p1`" not in held.problem
     assert "was not done" not in held.problem  # nor the act itself

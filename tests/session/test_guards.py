@@ -82,7 +82,7 @@ async def test_held_wherever_the_root_does_not_accept() -> None:
         answer = await attempt(session, "transfer")
         assert answer.status is CallStatus.HELD
         assert (
-            "`transfer` comes after its checks, and " in answer.text
+            "`transfer` comes after its checks, but " in answer.text
             or "does not ask" in answer.text
         )
         assert session.configuration.frame == before
@@ -157,7 +157,7 @@ async def test_a_verdict_without_evidence_is_no_proof(store: MemoryStore) -> Non
     await claim_every_check(session, "transfer")
     answer = await attempt(session, "transfer")
     assert (answer.status, answer.held) == (CallStatus.HELD, None)
-    assert "`logged_in` must be true and is false" in answer.text
+    assert "`logged_in` must be true, but is false" in answer.text
     assert "an operator may also decide" in answer.text
     assert (await attempt(session, "transfer")).status is CallStatus.HELD
     assert len(session.held_calls) == 1
@@ -176,7 +176,7 @@ async def test_evidence_against_the_verdict_is_no_proof(beside: frozenset[str]) 
         session = await ready_for("transfer", tools=tools, settings=Settings(by_reference=beside))
         answer = await attempt(session, "transfer")
         assert tools.made("transfer") == made
-        assert made or "`funds_cover` must be true and is false by #" in answer.problem
+        assert made or "`funds_cover` must be true, but is false by #" in answer.problem
 
 
 async def test_proven_by_starting_again_it_runs_and_the_question_is_closed() -> None:
@@ -229,7 +229,7 @@ async def test_an_approval_that_knew_of_no_doubt_does_not_dispel_one() -> None:
     await attempt(session, "rename", "r")  # may change what was looked up
     await claim_every_check(session, "refund")
     answer = await attempt(session, "refund", "d")
-    assert "`known` must be true and is undecided" in answer.problem
+    assert "`known` must be true, but is undecided" in answer.problem
     assert tools_of(session).made("refund") == 0
 
 

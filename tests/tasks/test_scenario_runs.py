@@ -110,7 +110,7 @@ def test_answers_come_one_after_another_and_by_arguments() -> None:
     assert outcome(body % "{refused: flagged}" + the_last_again).passed
     nothing_fits = "    - {when: {user: Eve}, result: {flagged: true}}\n"
     (reason,) = outcome(body % "executed" + nothing_fits).reasons
-    assert reason == "no tool said anything about `flagged`: `read_flags` failed"
+    assert reason == "no tool result is about `flagged`: `read_flags` failed"
 
 
 def test_values_are_given_out_as_copies() -> None:
@@ -203,4 +203,4 @@ def test_a_gap_names_its_step_and_what_is_missing() -> None:
     gaps = [str(gap) for gap in coverage_of("lend", BRIEFING.programs["lend"], touched).gaps]
     assert "lend@refuse: never reached" in gaps
     assert "lend@check_flagged: no scenario in which this fails (flagged true)" in gaps
-    assert "lend@decide: no scenario in which the condition does not hold" in gaps
+    assert "lend@decide: no scenario in which the condition is false" in gaps

@@ -132,11 +132,29 @@ def test_tools_without_a_maker(folder: Path, tmp_path: Path) -> None:
     [
         ("return Tools(out)", "return None", 0, "make_tools(task, out)` gave", "`schemas()` and"),
         ("def make", "async def make", 0, "make_tools(task, out)` is `async def`", "write `def`"),
-        ("return Tools(out)", "1 / 0", 16, "broke off with ZeroDivisionError", "mend it there"),
-        ("return Tools(out)", "return (", 16, "`tools.py` broke off with Syntax", "mend it there"),
-        ("from .manners", "from .manner", 2, "`tools.py` broke off with ModuleNotFou", "mend it"),
+        ("return Tools(out)", "1 / 0", 16, "broke off with ZeroDivisionError", "correct it there"),
+        (
+            "return Tools(out)",
+            "return (",
+            16,
+            "`tools.py` broke off with Syntax",
+            "correct it there",
+        ),
+        (
+            "from .manners",
+            "from .manner",
+            2,
+            "`tools.py` broke off with ModuleNotFou",
+            "correct it",
+        ),
         ("return [ToolSchema", "return ['wave']; [To", 0, "`schemas()` gave", "ToolSchema(name"),
-        ("return [ToolSchema", "[][0]; [ToolSchema", 10, "`schemas()` broke off", "mend it there"),
+        (
+            "return [ToolSchema",
+            "[][0]; [ToolSchema",
+            10,
+            "`schemas()` broke off",
+            "correct it there",
+        ),
     ],
 )
 def test_what_the_python_of_a_folder_does_wrong(

@@ -396,7 +396,8 @@ class CallHandler:
         if self._goal_succeeded():
             return Ended(Ending.EXECUTED, reason)
         if outcome == "executed":
-            return Ended(Ending.ABANDONED, "the model claims a goal that was not reached")
+            claim = "the model claims that it reached its goal, but it didn't"
+            return Ended(Ending.ABANDONED, claim)
         return Ended(Ending.REFUSED, reason)
 
     def _goal_succeeded(self) -> bool:

@@ -55,7 +55,7 @@ class Unjudgeable(StrEnum):
     SECRET = "a secret is withheld"
     NOT_IN_TRANSCRIPT = "not in the transcript"
     NO_PROGRAM = "the programs that ran are missing"
-    NO_JUDGE = "nothing evaluates verdicts here"
+    NO_JUDGE = "no evaluator for verdicts is available"
     UNREADABLE = "the session can't be read"
 
 

@@ -43,7 +43,7 @@ class AuditGrade(StrEnum):
 
 
 class Unreadable(Exception):
-    """A value that the proof needs is withheld, or nothing evaluates verdicts here."""
+    """A value that the proof needs is withheld, or no evaluator for verdicts is available."""
 
     def __init__(self, reason: Unjudgeable = Unjudgeable.SECRET) -> None:
         self.reason = reason

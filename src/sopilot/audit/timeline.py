@@ -32,7 +32,7 @@ _TOGETHER = {
     "all_of": "all of {0} requirements",
     "any_of": "one of {0} ways",
     "in_order": "{0} requirements in their order",
-    "first_of": "the first of {0} ways that holds",
+    "first_of": "the first of {0} ways that is true",
 }
 
 

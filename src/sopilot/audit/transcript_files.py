@@ -161,7 +161,7 @@ def _refuse_unread(item: Mapping[str, Any], number: int) -> None:
     if odd:
         raise unreadable(
             number,
-            f"`{odd}` looks like a tool call and is in no shape that is read here",
+            f"`{odd}` looks like a tool call, but has an unknown shape",
             "write calls as `tool_calls`, `function_call` or `tool_use`, with their results",
         )
 

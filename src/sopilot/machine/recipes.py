@@ -56,11 +56,11 @@ def at_path(path: Path, answers: Mapping[str, JSON]) -> JSON | Absent:
     for step in path.steps:
         if isinstance(step, str):
             if not isinstance(value, Mapping) or step not in value:
-                return Absent(f"the answer has nothing at `{path}`")
+                return Absent(f"the answer has no value at `{path}`")
             value = value[step]
         else:
             if not isinstance(value, list) or step >= len(value):
-                return Absent(f"the answer has nothing at `{path}`")
+                return Absent(f"the answer has no value at `{path}`")
             value = value[step]
     return Absent(f"the answer is null at `{path}`") if value is None else value
 

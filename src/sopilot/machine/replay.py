@@ -38,7 +38,7 @@ def replay(
         configuration, made = _again(machine, configuration, event, index)
         if made != event:
             raise TraceError(
-                f"the program does not make this event: {_difference(made, event)}", index
+                f"the program wouldn't produce this event: {_difference(made, event)}", index
             )
     return configuration
 
@@ -187,7 +187,7 @@ def _again(
         if due is None and event.kind == REUSE:
             due = machine.reusable(configuration, event.at)
         if due is None:
-            raise TraceError(f"nothing was due for `{event.kind}`", index)
+            raise TraceError(f"`{event.kind}` wasn't due", index)
         return due
     try:
         if event.kind == REJECTED:

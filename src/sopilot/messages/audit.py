@@ -74,7 +74,10 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "a secret is withheld": ("a secret is withheld", "保密内容未显示"),
     "not in the transcript": ("not in the transcript", "对话记录中没有"),
     "the programs that ran are missing": ("the programs that ran are missing", "缺少所运行的程序"),
-    "nothing evaluates verdicts here": ("nothing evaluates verdicts here", "此处无法计算判断"),
+    "no evaluator for verdicts is available": (
+        "no evaluator for verdicts is available",
+        "此处无法计算判断",
+    ),
     "the session can't be read": ("the session can't be read", "无法读取会话"),
     # --- states of a call, kinds of entries ---
     "carried_out": ("carried out", "已执行"),
@@ -163,7 +166,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "evidence_of": ("evidence: {events}", "证据：{events}"),
     "amended_from": ("requested: {values}", "原请求：{values}"),
     "unguarded": (
-        "recorded, not blocked: {actions} (the handbook doesn't guard them)",
+        "recorded, not blocked: {actions} (not guarded by the handbook)",
         "已记录，未拦截：{actions}（手册未保护这些操作）",
     ),
     "card_checks": (

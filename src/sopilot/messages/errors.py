@@ -91,7 +91,8 @@ class Pruned(RunEnded):
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
         super().__init__(
-            f"session {session_id} was pruned: its events are in an archive or a back-up, if any"
+            f"session {session_id} was pruned: its events are in an archive or a backup, "
+            "if there is one"
         )
 
 

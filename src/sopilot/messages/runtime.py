@@ -57,8 +57,11 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "unknown-option": ("the options are {names}", "可选项为 {names}"),
     "only-option": ("the only option is `{name}`", "唯一的选项是 `{name}`"),
     "two-options": ("the options are `then` and `otherwise`", "可选项为 `then` 和 `otherwise`"),
-    "branch-contradicts": ("the bound results take `{option}`", "已有结果应选 `{option}`"),
-    "wrong-artifact": ("the step hands over `{name}`", "当前步骤交付 `{name}`"),
+    "branch-contradicts": (
+        "the bound results select the branch `{option}`",
+        "已有结果应选 `{option}`",
+    ),
+    "wrong-artifact": ("this step emits the artifact `{name}`", "当前步骤交付 `{name}`"),
     "bad-artifact": (
         "`{name}` does not fit its schema: {problem}",
         "`{name}` 不符合其格式：{problem}",
@@ -152,7 +155,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "there is no result {cited} here; cite results as `#12`",
         "此处没有结果 {cited}；请以 `#12` 的形式引用结果",
     ),
-    "step-before": ("the step before it did not fit", "前一步未被接受"),
+    "step-before": ("the previous step didn't fit", "前一步未被接受"),
     "empty-message": ("an empty message", "空消息"),
     # --- calls of tools that cannot be made ---
     "unknown-tool": ("there is no tool `{name}`; {hint}", "没有工具 `{name}`；{hint}"),
@@ -192,7 +195,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 不属于任何请求",
     ),
     "checks-first": (
-        "`{action}` comes after its checks, and `{function}` is still open: {first} first",
+        "`{action}` comes after its checks, but `{function}` is still open: {first} first",
         "`{action}` 须在其检查之后，`{function}` 尚未完成：请先{first}",
     ),
     "unmet": (
@@ -242,7 +245,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 已拦截：{missing}。请补上缺少的调用后再次调用，或用 `fail` 拒绝；"
         "也可由操作员决定",
     ),
-    "fenced": ("`{action}` is held: {why}", "`{action}` 已暂停：{why}"),
+    "fenced": ("`{action}` is blocked: {why}", "`{action}` 已暂停：{why}"),
     "being-carried-out": (
         "`{guarded}` is being carried out; call `{action}` again when it is answered",
         "`{guarded}` 正在执行；待其有结果后再调用 `{action}`",
@@ -253,7 +256,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{guarded}` 的调用 `{call}` 结果未知，而 `{action}` 可能改变其依据；须先由人确认其结果",
     ),
     "broke-off": (
-        "`{action}` broke off, and may have been carried out",
+        "`{action}` broke off, but may have been carried out",
         "`{action}` 中断，可能已经执行",
     ),
     "waits": (
@@ -300,19 +303,19 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{name}` 现在的计算结果会不同：请重新 start",
     ),
     "undecided": (
-        "`{predicate}` must be {wanted} and is undecided: {why}",
+        "`{predicate}` must be {wanted}, but is undecided: {why}",
         "`{predicate}` 须为 {wanted}，但尚未判定：{why}",
     ),
     "not-so": (
-        "`{predicate}` must be {wanted} and is {holds}",
+        "`{predicate}` must be {wanted}, but is {holds}",
         "`{predicate}` 须为 {wanted}，实为 {holds}",
     ),
     "not-so-by": (
-        "`{predicate}` must be {wanted} and is {holds} by {evidence}",
+        "`{predicate}` must be {wanted}, but is {holds} by {evidence}",
         "`{predicate}` 须为 {wanted}，实为 {holds}（{evidence}）",
     ),
     "no-value": ("`{name}` has no value", "`{name}` 没有值"),
-    "cannot-be-asked": ("`{action}` cannot be asked: {problem}", "无法调用 `{action}`：{problem}"),
+    "cannot-be-asked": ("`{action}` can't be called: {problem}", "无法调用 `{action}`：{problem}"),
     "not-answered": ("`{call}` is not answered yet", "`{call}` 尚无结果"),
     "not-called": ("`{call}` has not been called", "尚未调用 `{call}`"),
     "failed-last": ("`{call}` failed when it was called last", "最近一次调用 `{call}` 失败"),

@@ -36,7 +36,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "nothing_to_do": ("nothing to do", "无需操作"),
     "nothing_done": ("Nothing was done: {problem}.", "未执行：{problem}。"),
     "not_here": (
-        "this step does not fit where the program stands",
+        "this step doesn't fit the program's current position",
         "这一步与流程引擎当前的位置不符",
     ),
     "not_done": ("Not done: {problem}.", "未办理：{problem}。"),
@@ -70,7 +70,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "用户没有更多要说的。请结束对话：{ways}。",
     ),
     "folded": (
-        "Folded: the newest of what was said and returned before.",
+        "Folded: the newest part of the earlier dialog and results.",
         "已折叠：以下是此前对话与结果中最新的部分。",
     ),
     # --- tools ---
@@ -115,7 +115,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "field_holds": ("return: whether the predicate is true.", "return：条件是否为 true。"),
     "field_undecided": (
-        "return: true instead of `holds` if the answers cannot tell.",
+        "return: true instead of `holds` if the answers don't decide it.",
         "return：若结果无法说明，用 true 代替 `holds`。",
     ),
     "field_evidence": (
@@ -123,7 +123,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "for it.",
         "return：结果编号，如 `#12`（可为本次请求先前的结果），或为此调用的工具名。",
     ),
-    "field_value": ("return: a value worth keeping.", "return：值得保留的值。"),
+    "field_value": ("return: a value to keep with the verdict.", "return：值得保留的值。"),
     "field_option": ("select_branch: the option.", "select_branch：所选项。"),
     "field_name": ("emit_artifact: the artifact's name.", "emit_artifact：产物的名称。"),
     "field_content": (
@@ -135,7 +135,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "complete：办理了什么；用户会读到。",
     ),
     "field_reason": (
-        "fail: what does not hold, or what the user cannot give; the user reads it.",
+        "fail: what is not met, or what the user can't give; the user reads it.",
         "fail：哪一项与要求不符，或用户无法提供什么；用户会读到。",
     ),
     "end_tool": (
@@ -147,7 +147,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "已办理为 `executed`，否则为 `refused`。",
     ),
     "end_reason": (
-        "What was done, or what does not hold; the user reads it.",
+        "What was done, or what is not met; the user reads it.",
         "办理了什么，或哪一项与要求不符；用户会读到。",
     ),
     "tool_ask_user": (
@@ -223,7 +223,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "false_means": ("False if this is met: {says}", "符合以下内容则为 false：{says}"),
     "establishes": ("Establishes: {says}", "须达成：{says}"),
     "told": (
-        "Where a request is refused for this, the user is told only: {says}",
+        "If a request is refused because of this, the user hears only: {says}",
         "若因此项拒绝请求，只对用户说：{says}",
     ),
     # --- steps ---
@@ -273,7 +273,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "由你仅根据参数值判断：true 或 false；无需工具",
     ),
     "judge_unverified": (
-        "no tool on offer tells: true or false by you, from what is known; refuse if nothing tells",
+        "no offered tool can tell: true or false by you, from what is known; refuse if that "
+        "doesn't decide it",
         "没有可用的核验工具：由你根据已知信息判断 true 或 false；若无从判断，则拒绝",
     ),
     "judge_gate": (
@@ -286,7 +287,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "仅当本次调用成功且其结果表明如此才为 true；用户可以更正后重试",
     ),
     "judge_machine": (
-        "by the program; by you only where it cannot tell",
+        "by the program; by you only if the program can't decide",
         "由流程引擎判断；仅在它无法判断时由你判断",
     ),
     "judge_gate_machine": (
@@ -453,20 +454,21 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         '给出判断：用 `{tool}`，`true` 为 "1" 或 `false` 为 "1"',
     ),
     "or_undecided": (
-        "; if the answers cannot tell, `undecided`: true instead of `holds` (counts as not met)",
+        "; if the answers don't decide it, `undecided`: true instead of `holds` (counts as not "
+        "met)",
         "；若结果无法说明，不给 `holds` 而给 `undecided`: true（视为不符合要求）",
     ),
     "or_fail": (
-        "; if the answers cannot tell, `{tool}` with operation `fail`, `reason`: …",
+        "; if the answers don't decide it, `{tool}` with operation `fail`, `reason`: …",
         "；若结果无法说明，用 `{tool}`，operation 为 `fail`，并在 `reason` 中说明",
     ),
     "short_or_undecided": (
-        '; if the answers cannot tell, `undecided`: "1" (counts as not met)',
+        '; if the answers don\'t decide it, `undecided`: "1" (counts as not met)',
         '；若结果无法说明，`undecided` 为 "1"（视为不符合要求）',
     ),
     "now_return": ("{verdict}{undecided}.", "{verdict}{undecided}。"),
     "now_return_machine": (
-        "the program cannot tell: {verdict}{undecided}.",
+        "the program can't decide: {verdict}{undecided}.",
         "流程引擎无法判断：{verdict}{undecided}。",
     ),
     "now_return_group": (
@@ -513,13 +515,13 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "用 `{tool}`，`fail` 为 true；告知用户哪一项与要求不符。",
     ),
     "now_fail_told": (
-        "`{tool}` with operation `fail`; its `reason` is for the records alone. Not a word to the "
-        "user of what is not met, or of what a tool answered. Tell the user only: {says}",
+        "`{tool}` with operation `fail`; its `reason` is for the records alone. Don't tell the "
+        "user what is not met, or what a tool answered. Tell the user only: {says}",
         "用 `{tool}`，operation 为 `fail`；其 `reason` 只供记录。"
         "绝不向用户透露哪一项与要求不符，也不透露工具的结果。只对用户说：{says}",
     ),
     "short_now_fail_told": (
-        "`{tool}` with `fail`: true. Not a word to the user of what is not met, or of what a tool "
+        "`{tool}` with `fail`: true. Don't tell the user what is not met, or what a tool "
         "answered. Tell the user only: {says}",
         "用 `{tool}`，`fail` 为 true。绝不向用户透露哪一项与要求不符，也不透露工具的结果。"
         "只对用户说：{says}",
@@ -545,11 +547,11 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "Take these points in order, unless a point says where to go on.",
         "依次执行以下各步；有跳转说明的，按说明跳转。",
     ),
-    "prose_check_must": ("This must be so: ", "以下必须成立："),
+    "prose_check_must": ("This must be true: ", "以下必须成立："),
     "prose_check_find": ("Find out “{name}”. ", "查明“{name}”。"),
-    "prose_must": (" “{name}” must come out {wanted}.", "“{name}”的结果须为 {wanted}。"),
+    "prose_must": (" The result of “{name}” must be {wanted}.", "“{name}”的结果须为 {wanted}。"),
     "prose_group_must": (
-        "The part “{name}” below must come out {wanted}.",
+        "The result of the part “{name}” below must be {wanted}.",
         "下文“{name}”部分的结果须为 {wanted}。",
     ),
     "prose_see": (" See “{name}” below{values}.", "见下文“{name}”{values}。"),
@@ -564,8 +566,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "prose_on": (" Otherwise, go on.", "否则继续下一步。"),
     "prose_goto": (" Go on with point {target}.", "转到第 {target} 步。"),
     "prose_branch": (
-        "Look at what came out: if {when}, go on with point {then}; otherwise with point "
-        "{otherwise}.",
+        "Look at the result: if {when}, go on with point {then}; otherwise with point {otherwise}.",
         "查看结果：若{when}，转到第 {then} 步；否则转到第 {otherwise} 步。",
     ),
     "prose_holds": ("“{slot}” came out true", "“{slot}”的结果为 true"),
@@ -587,7 +588,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "，对 {where} 中的每个 {element} 各一次",
     ),
     "prose_bound_as": (" (call the answer {slot})", "（其结果称为 {slot}）"),
-    "prose_answer": ("what stands at {where} in the answer", "结果中 {where} 处的值"),
+    "prose_answer": ("the value at {where} in the answer", "结果中 {where} 处的值"),
     "prose_unknown": ("`{name}` (still to be found)", "`{name}`（待获取）"),
     "prose_computed": (" Take {names} as computed before.", "{names} 取先前算出的值。"),
     "prose_supplied": (
@@ -610,7 +611,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "根据参数值判断为 true 还是 false；无需工具。",
     ),
     "prose_judge_unverified": (
-        "No tool on offer tells: judge by what is known whether it is true or false, else refuse.",
+        "No offered tool verifies this. Judge from what is known whether it is true or false; "
+        "otherwise refuse.",
         "没有可用的核验工具：根据已知信息判断为 true 还是 false，否则拒绝。",
     ),
     "prose_judge_gate": (
@@ -763,7 +765,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "`start` the request as soon as you have its values: "
         '`{{"start": "goal", "arguments": {{"name": "value"}}}}`. Give verdicts on rules by '
         'number: `{{"true": "1,2", "false": "3"}}`; 1 is the present rule, 2 is `judge 2`; '
-        "`undecided` if the answers cannot tell; it counts as not met. `After …` says "
+        "`undecided` if the answers don't decide it; it counts as not met. `After …` says "
         "what follows a verdict: do it in the same message. `start`, `amend` and verdicts may "
         "also stand in the arguments of the "
         'tool call that follows them, beside its own: `{{"true": "1", "order": "A-7"}}`. Of the '

@@ -397,6 +397,6 @@ async def expire_due(session: Session) -> None:
         waiting = held.state in (HeldState.WAITING, HeldState.APPROVED)
         if waiting and held.has_expired(now):
             await session.step(
-                Decision("expire", held.call_id, reason="the time for it ran out"),
+                Decision("expire", held.call_id, reason="the approval expired"),
                 actor=Actor.RUNTIME,
             )

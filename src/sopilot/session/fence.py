@@ -102,7 +102,7 @@ async def release_sessions(
     people, fence = await load_people(store), await load_fence(store)
     by = people.name_of(by, who)
     if not same_name(by):
-        raise mistake("nobody", "a release needs the name of the person who releases")
+        raise mistake("nobody", "a release needs the name of the person who decides it")
     if who is None and "identity" in people.demands:
         raise mistake(
             "unauthenticated", "this store requires a proof of identity for a release",
@@ -157,7 +157,7 @@ async def _fence_if_behind(store: Store, clock: Clock) -> None:
     head = seals.heads[-1].head
     if await _has(store, seals) or head.root in (await load_fence(store)).heads:
         return
-    why = f"it is behind its external head of {head.size} entries"
+    why = f"its log lacks entries that its external head covers ({head.size})"
     await fence_store(store, why, clock=clock, head=head.root)
 
 

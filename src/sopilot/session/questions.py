@@ -131,7 +131,7 @@ async def ask(
     request = session.configuration.pending[call_id].call_seq
     question = find_question(session.programs.programs.values(), name, arguments)
     if question is None:
-        return ToolResult(False, {"error": "the handbook asks no such question"})
+        return ToolResult(False, {"error": "the handbook doesn't ask this question"})
     asker = asker_here(session)
     if asker is None:
         return ToolResult(False, {"error": UNASKED})
@@ -144,7 +144,7 @@ async def ask(
         if answer is None:
             return ToolResult(False, {"error": "the user did not answer"})
         if not _answers(session, answer.message, request):
-            problem = "that message is no answer to this question: ask again"
+            problem = "that message doesn't answer this question: ask again"
             return ToolResult(False, {"error": problem})
         meaning = reply_to(name, answer.text)
         value = {"asked": text, "said": answer.text, "answer": meaning, "message": answer.message}

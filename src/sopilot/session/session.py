@@ -257,7 +257,7 @@ class Session:
 
     async def note(self, name: str, details: Mapping[str, JSON] | None = None) -> Outcome:
         if name in RESERVED_NOTES:
-            raise InternalBug(f"the note `{name}` is the session's own")
+            raise InternalBug(f"the note name `{name}` is reserved")
         return await self.operate(Note(name, without_references(plain_mapping(details or {}))))
 
     async def call_tool(

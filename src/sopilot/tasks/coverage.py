@@ -127,8 +127,8 @@ def _ways(function: Function, step: Step) -> Iterator[tuple[str, str]]:
         yield MET, f"no scenario in which this is met ({step.function} {_truth(step.wanted)})"
         yield UNMET, f"no scenario in which this fails ({step.function} {_truth(not step.wanted)})"
     elif isinstance(step, Branch):
-        yield THEN, "no scenario in which the condition holds"
-        yield OTHERWISE, "no scenario in which the condition does not hold"
+        yield THEN, "no scenario in which the condition is true"
+        yield OTHERWISE, "no scenario in which the condition is false"
     elif isinstance(step, Choose):
         for option in step.options:
             yield option.name, f"no scenario takes the option `{option.name}`"

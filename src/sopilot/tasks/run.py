@@ -126,7 +126,7 @@ async def play_task(
     """Run an opened session to its end. Without a verdict if the infrastructure failed."""
     user = conditions.user or simulation.user
     if user is None:
-        raise InternalBug("a run needs somebody who is served")
+        raise InternalBug("a run needs a user")
     result = await run_session(
         session,
         task.briefing,
@@ -166,7 +166,7 @@ def _as_it_started(
     only a view that shows nothing but frames can go on."""
     stored = session.programs
     if present.hashes == stored.hashes:
-        tell("as started: the model is shown the handbook as it stood then")
+        tell("as started: the model sees the handbook as it was then")
         return task
     handbook = task.briefing.handbook
     if not view.frames_only or not stored.programs.keys() <= handbook.procedures.keys():

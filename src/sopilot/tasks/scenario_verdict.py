@@ -116,7 +116,7 @@ def unproven(
         cause, scenario, handbook, {call.action for call in calls} | unseen
     ):
         return []
-    return [f"refused without looking at `{cause}`"]
+    return [f"refused without checking `{cause}`"]
 
 
 def _missing(tree: Tree, handbook: Handbook, done: set[str]) -> list[str]:

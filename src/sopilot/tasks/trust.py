@@ -41,7 +41,7 @@ def own_code(file: Path, hook: str) -> Iterator[None]:
         raise
     except Exception as problem:  # the folder's code may raise anything
         message = f"`{hook}` broke off with {type(problem).__name__}: {problem}"
-        raise mistake(_CODE, message, _place(file, problem), "mend it there") from problem
+        raise mistake(_CODE, message, _place(file, problem), "correct it there") from problem
 
 
 def call_hook(

@@ -194,7 +194,7 @@ def reply_without_steps(
             return reply
         facts.take(books.take(waiting.popleft()))
         follow()
-    raise InternalBug("the reference executor goes in a circle")
+    raise InternalBug("the reference executor is in a loop")
 
 
 def _ended(operation: Complete | Fail, reply: ModelReply, facts: Facts, message: str) -> ModelReply:
@@ -234,7 +234,7 @@ class MachineExecutor:
         current = facts.open[-1] if facts.open else None
         if facts.wants is not None and current is not None and facts.wants != current:
             if facts.wants in facts.ended:
-                return ModelReply(f"I leave {current} as it is. That is all.")
+                return ModelReply(f"I leave {current} as it is.")
             return self._start_goal(facts.wants)
         wrong = self._misbehaviour.now(self._call)
         if wrong is not None:

@@ -71,7 +71,7 @@ class VerdictJudge:
         if known.is_gate and (known.verdict is None or not succeeded):
             return bool(succeeded)  # nothing has opened it
         if not known.tool_free and not succeeded:
-            raise CannotJudge(f"no tool said anything about `{predicate}`")
+            raise CannotJudge(f"no tool result is about `{predicate}`")
         if known.verdict is not None:
             variables = self._variables(known, arguments, evidence)
             try:
@@ -80,7 +80,7 @@ class VerdictJudge:
                 raise CannotJudge(str(problem)) from None
         reader = self._by_reading.get(predicate)
         if reader is None:
-            raise CannotJudge(f"`{predicate}` has no verdict: it needs a model that reads")
+            raise CannotJudge(f"`{predicate}` has no verdict: only a language model can judge it")
         return reader(arguments, succeeded)
 
     def _was_done(

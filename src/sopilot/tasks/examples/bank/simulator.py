@@ -145,7 +145,7 @@ def close_account(state: State, username: str, payout_to: str) -> ToolResult:
     left = account["balance"]
     if left > 0:
         if payout_to not in state["accounts"] or payout_to == username:
-            return refuse("what is left needs another account to go to")
+            return refuse("name another account for the remaining balance")
         state["accounts"][payout_to]["balance"] += left
     account.update(balance=0, overdraft_limit=0, status="closed")
     return answer(closed=username, paid_out=left)
