@@ -100,7 +100,7 @@ def test_a_transcript(tmp_path: Path) -> None:
     path.write_text(json.dumps(dialog(LOGIN, BALANCE, PAY)), "utf-8")
     assert CliRunner().invoke(sopilot, ["audit", *arguments, "--goal", "pay"]).exit_code == 0
     assert "no chain to verify" in _misuse([*arguments, "--verify"])
-    assert "needs an SOP" in _misuse([str(path)])
+    assert "needs a handbook" in _misuse([str(path)])
 
 
 def test_what_cannot_be_judged_exits_5(tmp_path: Path) -> None:
