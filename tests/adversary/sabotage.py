@@ -364,12 +364,13 @@ def _of_a_guard(name: str, *owners: object, attribute: str, newer: bool = False)
     return sabotage(name, *owners, attribute=attribute, through="guard-auto", newer=newer)
 
 
-@_of_a_guard("P16 as often as it is called", attempts, attribute="_carried_out")
-def _as_often_as_called(real: Any, *given: Any) -> None:
+@_of_a_guard("P16 as often as it is called", admission, attribute="repeated")
+def _as_often_as_called(real: Any, *given: Any) -> str:
     """A request is carried out as often as the agent calls."""
+    return ""
 
 
-@_of_a_guard("P16 any word is a request", attempts, attribute="_asked_since", newer=True)
+@_of_a_guard("P16 any word is a request", admission, attribute="_asked_since", newer=True)
 def _any_word_is_a_request(real: Any, session: Any, seq: int) -> bool:
     """An answer to a question of the runtime is a new request."""
     return any(event.kind == "user_said" for event in session.own_events[seq + 1 :])

@@ -335,8 +335,8 @@ def iso(seconds: int) -> str:
 
 
 def spelled(value: JSON) -> str:
-    """5 and 5.0 are one value, 5 and "5" are two."""
-    return repr(float(value)) if is_number(value) else repr(value)
+    """5 and 5.0 are one value; 5 and "5" are two, and so are 2**53 and 2**53 + 1."""
+    return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def subject(goal: JSON, arguments: Mapping[str, JSON]) -> tuple[str, str]:

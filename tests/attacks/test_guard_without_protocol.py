@@ -67,8 +67,8 @@ class Bank:
         return ToolResult(True, {"done": True})
 
 
-async def opened(bank: Bank, guard: str = "ask") -> Session:
-    handbook = load_handbook(BOOK, "payments.yaml")
+async def opened(bank: Bank, guard: str = "ask", book: str = BOOK) -> Session:
+    handbook = load_handbook(book, "payments.yaml")
     programs = {goal: unit.program for goal, unit in compile_handbook(handbook).items()}
     settings = Settings(automation=Automation(complete=True), guard=guard)
     return await open_session(MemoryStore(), ProgramSet(programs), tools=bank, settings=settings)
@@ -114,6 +114,26 @@ async def test_one_request_is_carried_out_once_however_it_is_spelled(
     await log_in(session)
     await call(session, "pay", customer="anna", amount=50)
     assert len(bank.done) == 2
+    assert findings(session) == []
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+async def test_an_amendment_does_not_repeat_an_act(guard: str) -> None:
+    bank = Bank()
+    book = BOOK.replace("irreversible: true, confirm: false", "approval: supervisor")
+    session = await opened(bank, guard, book)
+    await log_in(session)
+    for amount, decision, arguments in (
+        (50, "approve", None),
+        (60, "amend", {"customer": "anna", "amount": 50}),
+    ):
+        await log_in(session)
+        held = await session.call_tool("pay", {"customer": "anna", "amount": amount})
+        await session.decide(
+            decision, held.call_id, by="ann", role="supervisor", arguments=arguments
+        )
+        await session.run_held(held.call_id)
+    assert [arguments["amount"] for _, arguments in bank.done] == [50]
     assert findings(session) == []
 
 

@@ -32,18 +32,22 @@ from sopilot.trace.events import (
     AWAITS_APPROVAL,
     AWAITS_DECISION,
     AWAITS_OUTCOME,
+    AWAITS_PROOF,
     AWAITS_RELEASE,
     HELD_CALL,
     PROGRAM_CHANGED,
     Actor,
     Decision,
     DomainCall,
+    DomainResult,
     Event,
     Note,
+    UserSaid,
 )
-from sopilot.values.json import JSON, ArgumentsKey, key_of, same
+from sopilot.values.json import JSON, ArgumentsKey, is_same_act, key_of, same
 from sopilot.values.schema import filled_in
 from sopilot.views.answers import CallAnswer, CallStatus, waiting_text
+from sopilot.views.guard_answers import guard_text
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session
@@ -76,6 +80,8 @@ async def admit(
     guarded = _asked_of_people(session, guarded, arguments)
     hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
     hold = hold or under_way(session, action)
+    if hold is None and session.settings.guard and (why := repeated(session, action, arguments)):
+        hold = Hold(AWAITS_PROOF, why)
     if hold is not None:
         return await hold_call(session, action, arguments, call_id, hold)
     licence = _license(session, arguments)
@@ -222,6 +228,39 @@ async def _drop_doubted(
                 Decision("expire", held.call_id, reason="its checks are proven now"),
                 actor=Actor.RUNTIME,
             )
+
+
+def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> str:
+    """P16: why the call isn't made if the same act succeeded and the user hasn't spoken since. One
+    request is carried out once, however it is spelled and whoever amended it."""
+    latest = max(
+        (
+            answer.succeeded
+            for answer in session.configuration.answers.get(action, {}).values()
+            if answer.succeeded >= 0 and is_same_act(answer.arguments, arguments)
+        ),
+        default=-1,
+    )
+    if latest < 0 or _asked_since(session, latest):
+        return ""
+    return guard_text("repeated", session.language, action=action, seq=latest)
+
+
+def _asked_since(session: Session, seq: int) -> bool:
+    """Whether the user has spoken since, other than in answer to a question of the runtime."""
+    questions: set[str] = {
+        call_id
+        for call_id, pending in session.configuration.pending.items()
+        if pending.action in BUILT_IN and pending.call_seq < seq
+    }
+    for event in session.own_events[seq + 1 :]:
+        if event.kind == DomainCall.kind and event.payload["action"] in BUILT_IN:
+            questions.add(event.payload["call_id"])
+        elif event.kind == DomainResult.kind:
+            questions.discard(event.payload["call_id"])
+        elif event.kind == UserSaid.kind and not questions:
+            return True
+    return False
 
 
 def _amended_request(

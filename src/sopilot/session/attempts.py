@@ -27,16 +27,13 @@ from sopilot.trace.events import (
     AWAITS_PROOF,
     Actor,
     DomainCall,
-    DomainResult,
     Fail,
     JudgeCheck,
     Start,
-    UserSaid,
 )
 from sopilot.values.json import (
     JSON,
     ArgumentsKey,
-    is_same_act,
     key_of,
     plain_mapping,
     same,
@@ -106,10 +103,9 @@ async def _decide(
     runtime makes itself."""
     action = guarded.action
     await session.look_at_clock()
-    repeated = _carried_out(session, action, arguments)
-    if repeated is not None:
-        text = guard_text("repeated", session.language, action=action, seq=repeated)
-        return await _blocked(session, action, arguments, call_id, text)
+    repeated = admission.repeated(session, action, arguments)
+    if repeated:
+        return await _blocked(session, action, arguments, call_id, repeated)
     waiting = admission.under_way(session, action)
     if waiting is not None:
         return await hold_call(session, action, arguments, call_id, waiting)
@@ -136,37 +132,6 @@ async def _blocked(
 ) -> CallAnswer:
     held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
     return replace(held, plan=Plan(problem=text))
-
-
-def _carried_out(session: Session, action: str, arguments: Mapping[str, JSON]) -> int | None:
-    """P16: the event at which the same act succeeded, unless the user has spoken since. One request
-    is carried out once, however it is spelled."""
-    latest = max(
-        (
-            answer.succeeded
-            for answer in session.configuration.answers.get(action, {}).values()
-            if answer.succeeded >= 0 and is_same_act(answer.arguments, arguments)
-        ),
-        default=-1,
-    )
-    return None if latest < 0 or _asked_since(session, latest) else latest
-
-
-def _asked_since(session: Session, seq: int) -> bool:
-    """Whether the user has spoken since, other than in answer to a question of the runtime."""
-    questions: set[str] = {
-        call_id
-        for call_id, pending in session.configuration.pending.items()
-        if pending.action in BUILT_IN and pending.call_seq < seq
-    }
-    for event in session.own_events[seq + 1 :]:
-        if event.kind == DomainCall.kind and event.payload["action"] in BUILT_IN:
-            questions.add(event.payload["call_id"])
-        elif event.kind == DomainResult.kind:
-            questions.discard(event.payload["call_id"])
-        elif event.kind == UserSaid.kind and not questions:
-            return True
-    return False
 
 
 def _choose(
