@@ -80,8 +80,6 @@ async def admit(
     guarded = _asked_of_people(session, guarded, arguments)
     hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
     hold = hold or under_way(session, action)
-    if hold is None and session.settings.guard and (why := repeated(session, action, arguments)):
-        hold = Hold(AWAITS_PROOF, why)
     if hold is not None:
         return await hold_call(session, action, arguments, call_id, hold)
     licence = _license(session, arguments)
@@ -156,6 +154,8 @@ async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
     if not same(as_received(session, action, arguments), arguments):
         why = f"`{action}` would fill in arguments by itself: amend it with values for all"
         return await hold_call(session, action, arguments, call_id, Hold("root", why))
+    if session.settings.guard and (why := repeated(session, action, arguments)):
+        return await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, why))
     return await admit(session, guarded, arguments, call_id, amended=held.amended)
 
 
