@@ -232,7 +232,7 @@ async def _drop_doubted(
 
 def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> str:
     """P16: why the call isn't made if the same act succeeded and the user hasn't spoken since. One
-    request is carried out once, however it is spelled and whoever amended it."""
+    request is carried out once, also if it is spelled or amended in another way."""
     latest = max(
         (
             answer.succeeded
