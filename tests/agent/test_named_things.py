@@ -12,7 +12,7 @@ from desk_runs import ScriptedModel, briefing_of, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from named_things import misnamed, refused_steps, shown_tools, told_starts, told_steps
-from rendered_handbooks import handbooks
+from random_handbooks import handbooks
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
@@ -31,6 +31,7 @@ from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_frame, render_function
 from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage
+from sopilot.views.questions import user_tools
 from sopilot.views.view import View
 
 READABLE = [name for name, view in VIEWS.items() if view.machine or name == "flat"]
@@ -139,6 +140,7 @@ def test_frames_of_any_handbook_name_what_is_on_offer(handbook: Handbook, langua
         ToolSchema(name, "", {"properties": {one.name: {} for one in action.inputs}})
         for name, action in handbook.actions.items()
     ]
+    actions += user_tools([program])
     for name in ("pg", "pg-paper", "fused"):
         toolbox = Toolbox(VIEWS[name], briefing, actions)
         for function in program.functions.values():

@@ -1,9 +1,10 @@
-"""Random handbooks, and their trees in the reference's own notation."""
+"""Handbooks of one random tree, and the tree in the reference's own notation."""
 
 from __future__ import annotations
 
 import random
 
+from random_handbooks import random_tree
 from reference_schedule import RefTree
 
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
@@ -16,31 +17,21 @@ from sopilot.handbook.requirements import (
     Leaf,
     Name,
     Scalar,
-    Term,
     Tree,
 )
 
-OPERATORS: dict[str, type] = {"and": All, "or": AnyOf, "chain": InOrder, "gate": First}
+NAMES = {"and": All, "or": AnyOf, "chain": InOrder, "gate": First}
 INPUTS = ("x", "y")
 
 
-def random_tree(rng: random.Random, leaves: int, predicates: int, depth: int = 0) -> Tree:
-    if leaves == 1 and (depth > 6 or rng.random() < 0.9):
-        return random_leaf(rng, predicates)
-    parts = 1 if leaves == 1 else rng.randint(1 if depth < 3 else 2, min(leaves, 9))
-    cuts = sorted(rng.sample(range(1, leaves), parts - 1)) if parts > 1 else []
-    sizes = [b - a for a, b in zip([0, *cuts], [*cuts, leaves], strict=True)]
-    operator = OPERATORS[rng.choice(list(OPERATORS))]
-    tree: Tree = operator(tuple(random_tree(rng, size, predicates, depth + 1) for size in sizes))
-    return tree
-
-
-def random_leaf(rng: random.Random, predicates: int) -> Leaf:
-    name = f"p{rng.randrange(predicates)}"
-    roll = rng.random()
+def tree_of(rng: random.Random, leaves: int, predicates: int) -> Tree:
     values: list[Scalar] = [1, "k"]
-    term: Term = Name(rng.choice(INPUTS)) if roll < 0.8 else Constant(rng.choice(values))
-    return Leaf(name, (("v", term),), rng.random() < 0.75)
+
+    def leaf() -> Leaf:
+        term = Name(rng.choice(INPUTS)) if rng.random() < 0.8 else Constant(rng.choice(values))
+        return Leaf(f"p{rng.randrange(predicates)}", (("v", term),), rng.random() < 0.75)
+
+    return random_tree(rng, leaves, leaf)
 
 
 def handbook_for(tree: Tree, predicates: int) -> Handbook:
@@ -73,5 +64,5 @@ def as_reference(tree: Tree) -> RefTree:
             for parameter, term in tree.arguments
         )
         return ("leaf", tree.predicate, arguments, tree.wanted)
-    name = next(name for name, kind in OPERATORS.items() if type(tree) is kind)
+    name = next(name for name, kind in NAMES.items() if type(tree) is kind)
     return (name, tuple(as_reference(child) for child in tree.children))

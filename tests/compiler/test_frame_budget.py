@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from random_trees import handbook_for, random_tree
+from random_trees import handbook_for, tree_of
 
 from sopilot.compiler.factoring import LEAF_BUDGET
 from sopilot.compiler.pipeline import compile_procedure
@@ -36,7 +36,7 @@ def test_random_trees_stay_within_the_budget() -> None:
     reached = 0
     for seed in range(150):
         rng = random.Random(seed)
-        tree = random_tree(rng, rng.choice((5, 8, 12, 20, 40)), 30)
+        tree = tree_of(rng, rng.choice((5, 8, 12, 20, 40)), 30)
         found = widest(compile_procedure(handbook_for(tree, 30), "goal").program)
         assert found <= LEAF_BUDGET, f"{found} checks in one frame, seed {seed}: {tree}"
         reached = max(reached, found)

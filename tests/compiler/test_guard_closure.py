@@ -6,7 +6,7 @@ import random
 
 import pytest
 from abstract_executor import Executor
-from random_trees import as_reference, random_tree
+from random_trees import as_reference, tree_of
 from reference_schedule import leaf_set, least_closure, truth
 
 from sopilot.compiler.pipeline import compile_procedure
@@ -76,7 +76,7 @@ def mixed_tree(rng: random.Random, leaves: int, rules: int, gates: int) -> Tree:
         renamed: Tree = type(tree)(tuple(rename(child) for child in tree.children))
         return renamed
 
-    return rename(random_tree(rng, leaves, rules))
+    return rename(tree_of(rng, leaves, rules))
 
 
 def check_guards(seed: int) -> None:

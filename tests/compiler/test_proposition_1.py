@@ -8,7 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 from abstract_executor import Executor, Key
-from random_trees import OPERATORS, as_reference, handbook_for, random_tree
+from random_handbooks import OPERATORS
+from random_trees import as_reference, handbook_for, tree_of
 from reference_schedule import leaf_set, truth, walk
 
 from sopilot.compiler.pipeline import compile_procedure
@@ -45,7 +46,7 @@ def random_cases(count: int, seed: int) -> None:
         rng = random.Random(seed * 1_000_003 + number)
         leaves = rng.choice((1, 2, 3, 4, 5, 6, 8, 10, 14, 20, 40))
         predicates = rng.choice((1, 2, 4, 8, 20))
-        tree = random_tree(rng, leaves, predicates)
+        tree = tree_of(rng, leaves, predicates)
         try:
             check_case(tree, predicates, rng)
         except AssertionError as error:
@@ -69,7 +70,7 @@ def shapes(leaves: int) -> Iterator[Tree | None]:
         return
     for parts in compositions(leaves):
         for children in itertools.product(*(list(shapes(part)) for part in parts)):
-            for operator in OPERATORS.values():
+            for operator in OPERATORS:
                 yield operator(children)
 
 

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from vm_programs import PROGRAMS, programs
+from random_handbooks import programs
+from vm_programs import PROGRAMS
 from vm_runs import Run, lines_of, read_lines
 
 from sopilot.machine.automation import Automation
@@ -42,7 +43,7 @@ LIMITS = Limits(depth=4, steps=60, processes=5)
 
 
 def _judge(expression: str, variables: Mapping[str, JSON]) -> bool | None:
-    return variables.get("a") == 1
+    return variables.get("user") == 1
 
 
 def _pick(data: st.DataObject, run: Run) -> Operation:
@@ -53,7 +54,7 @@ def _pick(data: st.DataObject, run: Run) -> Operation:
     values = st.sampled_from([1, 2, "1", None])
     match shape["operation"]:
         case "start":
-            given = data.draw(st.dictionaries(st.sampled_from(["a", "b"]), values))
+            given = data.draw(st.dictionaries(st.sampled_from(["user", "item"]), values))
             return Start(shape["goal"], given)
         case "call":
             missing = {name: data.draw(values) for name in shape["missing"]}
@@ -73,15 +74,15 @@ def _pick(data: st.DataObject, run: Run) -> Operation:
         case "complete":
             return Complete("done")
         case "fail":
-            instead: list[Operation] = [Fail("no"), UserSaid("go on"), Start("main")]
+            instead: list[Operation] = [Fail("no"), UserSaid("go on"), Start("goal")]
             return data.draw(st.sampled_from(instead))
         case _:
             return data.draw(st.sampled_from(ODD))
 
 
 ODD: list[Operation] = [
-    Start("main", {"a": 1}),
-    Start("main", {"a": 2}),
+    Start("goal", {"user": 1}),
+    Start("goal", {"user": 2}),
     Start("nowhere"),
     Call("nowhere"),
     Return(True),
@@ -98,7 +99,7 @@ ODD: list[Operation] = [
 
 
 def _walk(data: st.DataObject, program: Program, length: int) -> Run:
-    run = Run({"main": program}, LIMITS)
+    run = Run({"goal": program}, LIMITS)
     history = []
     for _ in range(length):
         before = run.configuration
@@ -149,7 +150,7 @@ def test_the_same_over_many_long_walks(data: st.DataObject, program: Program) ->
 def test_a_trace_cut_inside_a_step_settles_to_the_step(
     data: st.DataObject, program: Program
 ) -> None:
-    run = Run({"main": program}, LIMITS)
+    run = Run({"goal": program}, LIMITS)
     for _ in range(12):
         start = len(run.events)
         outcome = run.do(_pick(data, run))

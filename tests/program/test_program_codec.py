@@ -9,10 +9,8 @@ from typing import TypeVar
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from random_desks import Desk
+from random_handbooks import SCALARS, TEXTS, compiled_programs, random_handbook
 
-from sopilot.compiler.pipeline import Compiler
-from sopilot.handbook.requirements import Scalar
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import UserMistake
 from sopilot.program import codec
@@ -33,23 +31,12 @@ from sopilot.program.printer import print_program
 from sopilot.program.verifier import verify_program
 
 T = TypeVar("T")
-TEXTS = [
-    *("", "yes", "null", "~", "$x", "??", "a: b # c", "- a", "{a}", "true", "1", "1e3", "x "),
-    *("\u2028", "\ufeff", "\x7f", "\x85", '"', "\\", "\n", "\t x", "银行", "\U0001f3e6", "f(a, b)"),
-]
-SCALARS: list[Scalar] = [*TEXTS, 0, -(10**40), 10**40, 1.5, -0.0, 1e300, True, False, None]
 
 
 def random_programs(seed: int) -> Iterator[Program]:
     """Compiled programs of a random handbook, with awkward words and values in them."""
     dice = random.Random(seed)
-    handbook = Desk(seed).handbook()
-    compiler = Compiler(handbook.actions, handbook.predicates)
-    for procedure in handbook.procedures.values():
-        try:
-            program = compiler.compile(handbook, procedure).program
-        except UserMistake:
-            continue
+    for program in compiled_programs(random_handbook(seed)):
         functions = {
             name: replace(
                 function,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rendered_handbooks import handbooks
+from random_handbooks import handbooks
 
 from frames import problems
 from sopilot.compiler.pipeline import compile_procedure
@@ -40,16 +40,20 @@ def test_frames_of_any_handbook_say_what_it_means_at_length(handbook: Handbook) 
 
 
 def _plainly_worded(handbook: Handbook) -> Handbook:
-    """Two sentences that nobody can mistake for each other, for every second predicate only."""
+    """Two sentences that nobody can mistake for each other, for every second predicate only.
+    The sentence of a deed speaks of its call, so a reader takes it for a move."""
     predicates = {
         name: replace(
             predicate,
-            says=f"{name} is so for {{v}} now.",
-            says_not=f"{name} is otherwise for {{v}} now." if index % 2 else "",
+            says=f"{name} is so {' '.join(f'{{{one}}}' for one in predicate.parameters)} now.",
+            says_not=f"{name} is otherwise for {{limit}} now." if index % 2 else "",
+            tool_free=predicate.tool_free or predicate.done is not None,
+            done=None,
         )
         for index, (name, predicate) in enumerate(handbook.predicates.items())
     }
-    return replace(handbook, predicates=predicates)
+    actions = {name: replace(one, offered=True) for name, one in handbook.actions.items()}
+    return replace(handbook, actions=actions, predicates=predicates)
 
 
 SLOTS = ("a", "b", "c")

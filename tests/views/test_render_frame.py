@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rendered_handbooks import handbooks
+from random_handbooks import handbooks
 
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.model import Handbook
