@@ -83,6 +83,7 @@ class UpstreamConnection:
 
     upstream: str
     id: str
+    """Empty if there is no connection now."""
     actions: tuple[str, ...]
 
 
@@ -92,7 +93,8 @@ class ConnectedTools(Tools, Protocol):
     of an application have none: whatever process runs the session, they are one environment."""
 
     async def connections(self, name: str) -> Sequence[UpstreamConnection]:
-        """All connections that there are; first the one for ``name`` is made, if it can be."""
+        """One for every upstream; first the connection for ``name`` is made, if it can be. A call
+        on one upstream may rest on what another one answered."""
         ...
 
     async def call_on(

@@ -137,6 +137,64 @@ async def test_an_amendment_does_not_repeat_an_act(guard: str) -> None:
     assert findings(session) == []
 
 
+FREIGHT = """
+handbook: freight
+actions:
+  look_up: {input: {load: string}, read_only: true}
+  book_slot: {input: {load: string}, irreversible: true, approval: dispatcher, changes: []}
+  weigh: {input: {load: string}, irreversible: true, confirm: false, changes: []}
+  send: {input: {load: string}, irreversible: true, confirm: false, recheck: true}
+predicates:
+  booked(load):
+    says: A slot is booked for {load}.
+    established_by: book_slot(load)
+  light(load):
+    says: The load {load} is light.
+    verify: weigh(load)
+    verdict: result.kg < 100
+  insured(load):
+    says: The load {load} is insured.
+    verify: look_up(load)
+    verdict: result.insured
+procedures:
+  send: {requires: [booked(load), light(load)]}
+  book_slot: {requires: insured(load)}
+  weigh: {requires: insured(load)}
+"""
+
+
+class Depot(Bank):
+    insured = False
+
+    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
+        if name == "look_up":
+            return ToolResult(True, {"insured": self.insured})
+        self.done.append((name, dict(arguments)))
+        return ToolResult(True, {"kg": 20})
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+async def test_the_runtime_makes_no_guarded_call_by_itself(guard: str) -> None:
+    """Neither to open a gate, nor as evidence, nor to read it once more before the act."""
+    depot = Depot()
+    session = await opened(depot, guard, FREIGHT)
+    assert "First call `book_slot" in await call(session, "send", load="l-1")
+    await call(session, "weigh", load="l-1")
+    assert depot.done == []
+    depot.insured = True
+    await call(session, "look_up", load="l-1")
+    await call(session, "weigh", load="l-1")
+    held = await session.call_tool("book_slot", {"load": "l-1"})
+    assert "First call `book_slot" in await call(session, "send", load="l-1")
+    assert [name for name, _ in depot.done] == ["weigh"]
+    await call(session, "book_slot", load="l-1")
+    await session.decide("approve", held.call_id, by="ann", role="dispatcher")
+    await call(session, "book_slot", load="l-1")
+    await call(session, "send", load="l-1")
+    assert [name for name, _ in depot.done] == ["weigh", "book_slot", "send"]
+    assert findings(session) == []
+
+
 async def test_a_value_that_an_answer_shortened_is_whole_again() -> None:
     """An agent copies it from the answer that names the missing calls."""
     bank, customer = Bank(), "anna " + "x" * 400

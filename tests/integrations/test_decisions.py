@@ -141,6 +141,26 @@ async def test_requests_can_be_repeated_and_are_bound_to_their_call(tmp_path: Pa
         assert (await agent.post("/after", **{**report, "id": "9"}))[0] == 404
 
 
+@pytest.mark.parametrize("answered", [True, False])
+async def test_the_id_of_a_call_that_has_ended_serves_no_other_call(
+    answered: bool, tmp_path: Path
+) -> None:
+    """Agents whose ids start again with every message send the same id for a second refund."""
+    async with served(tmp_path, answer_seconds=0.2) as agent:
+        await agent.make("1", LOGIN)
+        await agent.make("2", LOOK)
+        if answered:
+            assert await agent.make("3", REFUND) == "carry_out"
+        else:
+            assert (await agent.before("3", REFUND))["decision"] == "carry_out"
+            await asyncio.sleep(0.5)
+        arguments = dict(REFUND.arguments)
+        again = {"conversation": "c-1", "id": "3", "tool": "refund", "arguments": arguments}
+        status, answer = await agent.post("/before", **again)
+        assert (status, "new id" in answer["error"]) == (409, True)
+        assert await agent.make("4", REFUND) != "carry_out"
+
+
 async def test_the_audit_reports_a_guarded_call_that_was_made_although_denied(
     tmp_path: Path,
 ) -> None:
@@ -345,6 +365,15 @@ def test_a_coding_agent_is_guarded_by_its_hooks(service: str) -> None:
     assert agent.call(LOOK, RESULTS["find_order"]) == ""
     assert agent.call(PAY, "paid") == "allow"
     assert "already" in agent.call(PAY)
+
+
+def test_a_report_of_a_call_that_nobody_decided_about_is_no_evidence(service: str) -> None:
+    """Its answer may be older than what has changed since."""
+    agent = CodingAgent(service)
+    assert agent.call(LOGIN, RESULTS["login"]) == ""
+    told = agent.after(agent.event(LOOK), RESULTS["find_order"])
+    assert "didn't record this call" in told["reason"]
+    assert "find_order" in agent.call(PAY)
 
 
 @pytest.mark.parametrize("confirm", ['"Pay {amount} back?"'])

@@ -3,7 +3,7 @@
 ``POST /before`` a call decides about it: ``carry_out``, ``refused``, ``missing``, ``waiting`` or
 ``unknown``. After ``carry_out`` the agent makes the call and reports its answer with
 ``POST /after``, which becomes evidence. A decision is bound to the conversation, the call's id,
-the tool and its arguments. Both requests can be repeated: they are answered as before.
+the tool and its arguments. Both requests can be repeated until the call's answer is reported.
 
 A tool that the handbook doesn't name could be an unguarded way to do what can't be undone. It is
 ``refused`` and noted, unless ``pass_through`` names it: then its calls are recorded.
@@ -22,7 +22,6 @@ import hmac
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from hashlib import sha256
 from os import PathLike
 from typing import Any
 
@@ -32,13 +31,14 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from sopilot.integrations.mcp.options import actions_by_tool, require_long_token
+from sopilot.integrations.pre_tool_hook import call_digest
 from sopilot.messages.errors import SopilotError, mistake
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
 from sopilot.runner.hook import Failed, Reply
 from sopilot.session.session import Session
 from sopilot.trace.events import UNLICENSED_CALL, DomainCall
-from sopilot.values.json import JSON, canonical, plain
+from sopilot.values.json import JSON
 from sopilot.values.schema import violation
 from sopilot.views.answers import CallAnswer, CallStatus
 
@@ -117,12 +117,15 @@ class Decisions:
         self._calls: dict[tuple[str, str], _Call] = {}
 
     async def before(self, request: Request) -> dict[str, JSON]:
-        digest = _digest(request.tool, request.arguments)
+        digest = call_digest(request.tool, request.arguments)
         call = self._calls.get((request.conversation, request.id))
         if call is None:
             call = self._begin(request, digest)
         elif call.digest != digest:
             raise _BadRequest(409, "this id belongs to another call")
+        elif call.answer.done():
+            # An agent that uses an id twice would make a second call, unjudged and off the record.
+            raise _BadRequest(409, "this call has ended: a new call needs a new id")
         return await asyncio.shield(call.decided)
 
     async def after(
@@ -152,7 +155,7 @@ class Decisions:
             event.kind == DomainCall.kind
             and (event.payload["call_id"], event.payload["action"])
             == (call_id, self._actions.get(call.tool))
-            and _digest(call.tool, event.payload["arguments"]) == call.digest
+            and call_digest(call.tool, event.payload["arguments"]) == call.digest
             for event in session.own_events
         )
 
@@ -217,11 +220,6 @@ class Decisions:
             details |= {"session": problem.session, "call": problem.call_id}
         call.decide(_KINDS.get(type(problem), "unknown"), **details)
         return answer
-
-
-def _digest(tool: str, arguments: Mapping[str, JSON]) -> str:
-    bound = {"tool": tool, "arguments": dict(arguments)}
-    return sha256(canonical(plain(bound))).hexdigest()
 
 
 def _fail(call: _Call, task: asyncio.Task[CallAnswer | None]) -> None:

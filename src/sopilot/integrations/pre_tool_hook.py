@@ -15,10 +15,11 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
 
 from sopilot.messages.errors import UserMistake
-from sopilot.values.json import JSON
+from sopilot.values.json import JSON, canonical, plain
 
 _CANNOT_ASK = (
     "A hook can't ask the user. Serve this tool with `sopilot gateway`: the gateway asks the user "
@@ -37,14 +38,14 @@ def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSO
         tool, arguments = event["tool_name"], event["tool_input"]
         known = _ask(url, token, "/tools")["tools"]
         bound = {"conversation": event["session_id"], "id": event["tool_use_id"]}
-        # Asked again under its id, the service answers as before.
-        call = {**bound, "tool": tool, "arguments": arguments}
-        decided = _ask(url, token, "/before", call)
-        if tool not in known:
-            return None
-        if kind != BEFORE:
+        call = {"tool": tool, "arguments": arguments}
+        if kind != BEFORE and tool in known:
+            # The service isn't asked now: it would decide about a call that is made already.
             report = {"ok": kind == AFTER, "value": event.get("tool_response")}
-            _ask(url, token, "/after", {**bound, "digest": decided["digest"], **report})
+            _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
+            return None
+        decided = _ask(url, token, "/before", {**bound, **call})
+        if tool not in known:
             return None
     except KeyError as missing:
         return _decision("deny", f"the event has no {missing}") if kind == BEFORE else None
@@ -59,6 +60,12 @@ def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSO
         wanted = json.dumps(decided["arguments"])
         return _decision("deny", f"Call it with these arguments: {wanted}")
     return _decision("allow", "proven") if known[tool] else None
+
+
+def call_digest(tool: str, arguments: Mapping[str, JSON]) -> str:
+    """What binds a decision to its call."""
+    bound = {"tool": tool, "arguments": dict(arguments)}
+    return sha256(canonical(plain(bound))).hexdigest()
 
 
 def _decision(decision: str, why: str) -> dict[str, JSON]:

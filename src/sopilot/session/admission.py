@@ -201,7 +201,8 @@ def _key(call: WantedCall) -> tuple[str, ArgumentsKey]:
 
 def _reads(session: Session, call: WantedCall) -> bool:
     action = call.act.action
-    return action not in BUILT_IN and changes(session.machine.programs, action) == ()
+    own = action not in BUILT_IN and action not in session.programs.guarded
+    return own and changes(session.machine.programs, action) == ()
 
 
 async def _read_again(session: Session, call: WantedCall) -> None:

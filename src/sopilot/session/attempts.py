@@ -230,7 +230,7 @@ def _filled(
     action = call.act.action
     if action in BUILT_IN:
         return call if asker_here(session) is not None else None
-    if session.settings.guard != "auto":
+    if session.settings.guard != "auto" or action in session.programs.guarded:
         return None
     function = chosen.here.program.functions[need.function].function
     if function.kind is Kind.GATE:

@@ -247,10 +247,10 @@ async def connections(session: Session, name: str) -> Sequence[UpstreamConnectio
 async def note_connections(
     session: Session, name: str, present: Sequence[UpstreamConnection]
 ) -> str:
-    """P8, inside ``writing``: record new connections. Return the one for ``name``."""
+    """P8, inside ``writing``: record new and lost connections. Return the one for ``name``."""
     for item in present:
         known = session.configuration.connections.get(item.upstream)
-        if known is None or known.id != item.id:
+        if item.id != (known.id if known is not None else ""):
             details = {"upstream": item.upstream, "connection": item.id, "actions": [*item.actions]}
             await session.step(Note(CONNECTED, details))
     return next((entry.id for entry in present if name in entry.actions), "")

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from gateway_scenes import call
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
@@ -23,6 +24,7 @@ from sopilot.integrations.mcp.server import McpServer
 from sopilot.records.store import Store
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
+from warm import warm_python
 
 Lose = Callable[[Any], Awaitable[None]]
 
@@ -127,4 +129,85 @@ async def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> 
         session_id = await prove(client, store)
     async with Client(stdio_client(served("--session", session_id))) as client:
         await held_on_the_next_connection(client, store, session_id)
+    await store.close()
+
+
+DESKS = """
+handbook: desks
+actions:
+  login: {input: {user: string}}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  logged_in(user): {says: "{user} has logged in.", established_by: login(user)}
+procedures:
+  pay: {requires: logged_in(user)}
+"""
+DOOR = """
+import os, pathlib
+from mcp.server import MCPServer
+server = MCPServer("door")
+pathlib.Path("door.pid").write_text(str(os.getpid()))
+@server.tool()
+def login(user: str) -> str:
+    return "welcome"
+server.run()
+"""
+TILL = """
+import pathlib
+from mcp.server import MCPServer
+server = MCPServer("till")
+@server.tool()
+def pay(user: str) -> str:
+    with pathlib.Path("paid").open("a") as paid:
+        paid.write(user)
+    return "paid"
+server.run()
+"""
+
+
+@pytest.mark.parametrize("lost", ["upstream", "gateway"])
+async def test_a_login_at_one_server_that_is_gone_opens_no_other_server(
+    lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The login was kept by the server that is gone; the payment goes to the other one."""
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("desks.yaml", DESKS), ("door.py", DOOR), ("till.py", TILL)):
+        (tmp_path / name).write_text(text, "utf-8")
+    paid = tmp_path / "paid"
+
+    def served(*more: str) -> StdioServerParameters:
+        upstreams = [
+            word
+            for name in ("door", "till")
+            for word in ("--upstream", f"{name}={shlex.join((*warm_python(), f'{name}.py'))}")
+        ]
+        program, *arguments = sopilot_command(
+            "gateway", "--handbook", "desks.yaml", *upstreams, "--approve-tools",
+            "--store", "sqlite:s.db", *more,
+        )  # fmt: skip
+        return StdioServerParameters(
+            command=program, args=arguments, env={**os.environ, "HOME": str(tmp_path)}
+        )
+
+    async def pay(client: Client, *, after_login: bool) -> bool:
+        if after_login:
+            await call(client, "login", user="anna")
+        return not (await call(client, "pay", user="anna")).is_error
+
+    store = SQLiteStore(tmp_path / "s.db")
+    async with Client(stdio_client(served())) as client:
+        await call(client, "login", user="anna")
+        (record,) = await store.sessions()
+        if lost == "upstream":
+            os.kill(int((tmp_path / "door.pid").read_text()), signal.SIGKILL)
+            await asyncio.sleep(0.5)
+            assert not await pay(client, after_login=False)
+            assert not paid.exists()
+            assert await pay(client, after_login=True)
+    if lost == "gateway":
+        async with Client(stdio_client(served("--session", record.id))) as client:
+            assert not await pay(client, after_login=False)
+            assert not paid.exists()
+            assert await pay(client, after_login=True)
+    assert paid.read_text() == "anna"
     await store.close()

@@ -96,10 +96,10 @@ class GatewayTools:
         actions: dict[str, list[str]] = {}
         for offered in self._catalogue.offers():
             actions.setdefault(offered.upstream, []).append(offered.name)
+        ids = {name: upstream.connection_id for name, upstream in self._upstreams.items()}
         return [
-            UpstreamConnection(name, upstream.connection_id, tuple(actions.get(name, ())))
-            for name, upstream in self._upstreams.items()
-            if upstream.connection_id
+            UpstreamConnection(name, ids.get(name, ""), tuple(actions.get(name, ())))
+            for name in self._names
         ]
 
     async def call_on(

@@ -78,7 +78,7 @@ class Upstream:
     ``compare`` gets every list of tools that differs from the one before. A verified list is
     used for ``recheck_seconds``; it is verified again at once when the server reports a change,
     on another connection, and before every irreversible call. ``connection_id`` names the
-    latest connection: evidence that an earlier one gave is void (P8).
+    present connection, if there is one: evidence that an earlier one gave is void (P8).
     """
 
     def __init__(
@@ -328,6 +328,9 @@ class Upstream:
     def _renew(self) -> None:
         self.connection_id = secrets.token_hex(8)
 
+    def _forget(self) -> None:
+        self._client, self.connection_id = None, ""
+
     async def _keep(self, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
         problem: object = "it broke off"
         try:
@@ -346,7 +349,7 @@ class Upstream:
             problem = _innermost(group)
         finally:
             if self._stop is stop:
-                self._client = None
+                self._forget()
             if not ready.done():
                 message = f"`{self.spec.name}` cannot be reached: {problem}"
                 ready.set_exception(UpstreamFailed(message))
@@ -383,13 +386,13 @@ class Upstream:
     def _lose(self, stop: asyncio.Event) -> None:
         """The process has ended: forget its connection at once."""
         if self._stop is stop:
-            self._client = None
+            self._forget()
         stop.set()
 
     async def _drop(self) -> None:
         """Close the connection; the next request makes another."""
         keeper, self._keeper = self._keeper, None
-        self._client = None
+        self._forget()
         self._stop.set()
         if keeper is not None and keeper is not asyncio.current_task():
             await asyncio.wait({keeper}, timeout=10)
