@@ -4,9 +4,10 @@ that open themselves."""
 from __future__ import annotations
 
 from attacks_on_values import BALANCE, READ, Given, State
-from scripted_moves import Case, call, judge
+from scripted_moves import Case, Move, call, judge
 
 from sopilot.values.json import JSON
+from sopilot.views.guard_answers import VALUE_TOOL
 
 LENDING = """
 handbook: lending
@@ -38,6 +39,27 @@ predicates:
     principal: true
 procedures:
   hand_out: {requires: served(customer)}
+"""
+
+LOCKERS = """
+handbook: lockers
+actions:
+  serve: {input: {customer: string}}
+  find_locker: {input: {locker: string}, read_only: true}
+  empty_locker: {input: {locker: string}, irreversible: true, confirm: false}
+predicates:
+  served(customer):
+    says: The counter serves {customer}.
+    established_by: serve(customer)
+    principal: true
+  owns(owner, locker):
+    says: The locker {locker} belongs to {owner}.
+    verify: find_locker(locker)
+    verdict: result.owner == owner
+procedures:
+  empty_locker:
+    inputs: {customer: string}
+    requires: [served(customer), owns(customer, locker)]
 """
 
 
@@ -112,6 +134,32 @@ def _handed_out(name: str, *served: str) -> Case:
     )
 
 
+def _bobs_locker(name: str, given: Given, state: State) -> JSON:
+    return {"owner": "bob"} if name == "find_locker" else {"done": True}
+
+
+def _emptied(served: str, claimed: str) -> tuple[Move, ...]:
+    locker = {"locker": "7"}
+    serve, look = call("serve", customer=served), call("find_locker", **locker)
+    claim, act = call(VALUE_TOOL, customer=claimed), call("empty_locker", **locker)
+    return serve, look, act, claim, act
+
+
+def _claimed(name: str, served: str, claimed: str, says: str) -> Case:
+    """The model claims who the customer is: the tool has no argument for that."""
+    return Case(
+        18,
+        name,
+        LOCKERS,
+        _bobs_locker,
+        _emptied(served, claimed),
+        (says,),
+        _emptied("bob", "bob"),
+        done=[("empty_locker", {"locker": "7"})],
+        unled=True,
+    )
+
+
 WITHOUT_STEPS: tuple[Case, ...] = (
     _repeated("the same act again", _transfer(40)),
     _repeated("the same act, spelled otherwise", _transfer(40.0)),
@@ -131,4 +179,6 @@ WITHOUT_STEPS: tuple[Case, ...] = (
     _reused("a confirmation for a second act", "It is filled.", ("yes", "yes")),
     _handed_out("nobody is served"),
     _handed_out("somebody else is served", "anna", "bob"),
+    _claimed("a claimed customer who isn't served", "anna", "bob", "served"),
+    _claimed("a claimed customer who isn't the owner", "anna", "anna", "owns"),
 )

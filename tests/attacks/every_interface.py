@@ -39,7 +39,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import ReplayedTools, Simulation
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import VIEWS
-from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.guard_answers import JUDGE_TOOL, VALUE_TOOL
 
 Follow = Callable[[Script, str], Awaitable[None]]
 """Make the moves of a script in the conversation of that name."""
@@ -181,8 +181,9 @@ async def plain(
     async def follow(script: Script, conversation: str) -> None:
         async with sopilot.conversation(conversation, user=user_of(case)) as talk:
             while (move := script.next("")) is not None:
-                if move.tool == JUDGE_TOOL:
-                    talk.judge(**move.arguments)
+                own = {JUDGE_TOOL: talk.judge, VALUE_TOOL: talk.give_values}.get(move.tool)
+                if own is not None:
+                    own(**move.arguments)
                     script.answered("")
                     continue
                 try:

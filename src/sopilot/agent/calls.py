@@ -28,7 +28,7 @@ from sopilot.values.text import quote_value
 from sopilot.views.answers import CallAnswer, CallStatus, step_answer, waiting_text
 from sopilot.views.briefing import Briefing
 from sopilot.views.fused import first_arguments
-from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.guard_answers import JUDGE_TOOL, VALUE_TOOL
 from sopilot.views.moves import Move
 from sopilot.views.refusals import to_customer
 from sopilot.views.step_tool import StepMove, did
@@ -126,6 +126,8 @@ class CallHandler:
         if call.name == JUDGE_TOOL and self._session.settings.guard:
             check, holds = parsed["check"], parsed["holds"]
             return Answered(await self._session.judge_check(str(check), holds is True))
+        if call.name == VALUE_TOOL and self._session.settings.guard:
+            return Answered(await self._session.give_values(parsed))
         answer = await self.domain(call.id, call.name, parsed)
         undecided = answer.held is not None and answer.held.state in _UNDECIDED
         # Others than guarded ones leave the model something to do.

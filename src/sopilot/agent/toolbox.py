@@ -21,7 +21,7 @@ from sopilot.protocols import ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
 from sopilot.values.schema import violation
 from sopilot.views.briefing import Briefing
-from sopilot.views.guard_answers import judge_tool
+from sopilot.views.guard_answers import guard_tools
 from sopilot.views.quoting import shape
 from sopilot.views.step_tool import (
     IN_PASSING,
@@ -135,8 +135,8 @@ class Toolbox:
         if view.has_steps:
             whole = not view.paper_steps
             self.step = StepTool(own.name, short=view.short_step, undecided=whole, amend=whole)
-        judging = judge_tool(briefing.guarding().values(), language) if view.guard else None
-        domain = (*domain, judging) if judging is not None else domain
+        if view.guard:
+            domain = (*domain, *guard_tools(briefing.guarding().values(), language))
         self._by_name = {schema.name: schema for schema in (own, *domain)}
         # The programs fill in the values that they have, so no schema may insist on those.
         filled = _filled_in(briefing.programs.values()) if self._combined else {}

@@ -129,9 +129,9 @@ def gateway(servers: Path | None, **options: Any) -> None:
     """Guard the tools of other MCP servers by a handbook.
 
     SERVERS is a file {"mcpServers": {NAME: {"command": …, "args": […]} or {"url": …}}}, as MCP
-    clients use. Clients see the servers' tools, and `judge_check` if the handbook leaves checks to
-    the model. sopilot records every call. It answers a guarded call that isn't proven with the
-    calls to make first.
+    clients use. Clients see the servers' tools. They also see `judge_check` if the handbook
+    leaves checks to the model, and `give_values` if it needs values that no tool takes. sopilot
+    records every call. It answers a guarded call that isn't proven with the calls to make first.
     """
     if servers is None and not options["upstreams"]:
         raise click.UsageError("name a SERVERS file, or one server with --upstream or --exec")

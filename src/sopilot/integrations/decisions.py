@@ -10,7 +10,8 @@ A tool that the handbook doesn't name could be an unguarded way to do what can't
 
 ``missing`` with a ``question`` is for the user: show it and send the call again, under another id,
 with ``reply``. ``messages`` are what the user has said since, ``tell`` is what the application
-knows (inputs, secrets). The tool `judge_check` is ``answered`` by the service itself.
+knows (inputs, secrets). The tools `judge_check` and `give_values` are ``answered`` by
+the service itself.
 
     uvicorn.run(decision_app("refunds.yaml", token="…"))
 """

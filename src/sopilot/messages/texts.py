@@ -173,7 +173,10 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "judge `{tool}`, true or false: {sentence}",
         "判断 `{tool}` 是否成立：{sentence}",
     ),
-    "guard_value": ("find out `{name}`", "确定 `{name}` 的值"),
+    "guard_value": (
+        "find out `{name}` and pass it with `{tool}`",
+        "确定 `{name}` 并通过 `{tool}` 提供",
+    ),
     "guard_and": (", ", "，"),
     "guard_refused": (
         "Refused: `{action}` must not be called. {reasons}",
@@ -190,6 +193,15 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "guard_evidence": (" ({shown})", "（{shown}）"),
     "guard_judged": ("Recorded. Call the guarded tool again.", "已记录。请再次调用该工具。"),
     "guard_not_judged": ("`{check}` doesn't wait for a judgement.", "`{check}` 目前不需要判断。"),
+    "guard_not_wanted": (
+        "Not recorded: no guarded tool waits for these values. Call the guarded tool first.",
+        "未记录：目前没有工具等待这些值。请先调用受保护的工具。",
+    ),
+    "guard_bad_value": ("Not recorded: {problem}.", "未记录：{problem}。"),
+    "guard_value_tool": (
+        "Pass values that a guarded tool waits for and has no argument for.",
+        "提供受保护工具正在等待、但没有相应参数的值。",
+    ),
     "guard_judge_tool": (
         "Judge a check that a guarded tool waits for, by the answers so far.",
         "对受保护工具正在等待的检查作出判断，依据是已有的结果。",

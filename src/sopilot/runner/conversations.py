@@ -32,7 +32,7 @@ from sopilot.stores.open import open_store
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
-from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.guard_answers import JUDGE_TOOL, VALUE_TOOL
 from sopilot.views.view import View
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class Conversation:
         self.store = open_store(store) if isinstance(store, str) else store
         self.token = token
         self._values: dict[str, JSON] = {}
-        self._spoken: list[str | tuple[str, bool]] = []
-        """Messages of the user, and judgements."""
+        self._spoken: list[str | tuple[str, dict[str, JSON]]] = []
+        """Messages of the user, and calls of the guard's own tools."""
         self._heard: dict[str, int] = {}
         """How many of them each session has."""
         self._named: str | None = None
@@ -83,7 +83,12 @@ class Conversation:
     def judge(self, check: str, holds: bool) -> None:
         """Judge a check that the handbook leaves to the model and that a guarded call waits for.
         Then make that call again."""
-        self._spoken.append((check, holds))
+        self._spoken.append((JUDGE_TOOL, {"check": check, "holds": holds}))
+
+    def give_values(self, **values: JSON) -> None:
+        """Pass inputs of a procedure that a guarded call waits for and has no argument for, as
+        the model claims them. Then make that call again. Values of ``tell`` win."""
+        self._spoken.append((VALUE_TOOL, values))
 
     def session_ids(self) -> dict[str, str]:
         """The session of each handbook, for ``sopilot audit`` and ``sopilot approvals``."""
@@ -109,8 +114,8 @@ class Conversation:
             if isinstance(spoken, str):
                 await session.user_said(spoken)
             else:
-                check, holds = spoken
-                await hook.step({"check": check, "holds": holds}, JUDGE_TOOL)
+                tool, arguments = spoken
+                await hook.step(arguments, tool)
 
     async def close(self) -> None:
         """Release the sessions; another process may continue them."""

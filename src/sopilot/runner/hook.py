@@ -52,7 +52,7 @@ from sopilot.session.session import Session
 from sopilot.values.json import JSON, same
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.briefing import Briefing
-from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.guard_answers import GUARD_TOOLS
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import View
 
@@ -486,11 +486,11 @@ class ProcedureHook:
 
 
 def own_tools(view: View, toolbox: Toolbox) -> tuple[ToolSchema, ...]:
-    """The tools that a view adds: the bookkeeping tool; under a guard view `judge_check`, if the
-    handbook leaves checks to the model."""
+    """The tools that a view adds: the bookkeeping tool; under a guard view those of
+    ``guard_tools``."""
     if view.has_steps:
         return toolbox.schemas[:1]
-    return tuple(schema for schema in toolbox.schemas if schema.name == JUDGE_TOOL)
+    return tuple(schema for schema in toolbox.schemas if schema.name in GUARD_TOOLS)
 
 
 def asker_of(session: Session, show: AskUser) -> Asker:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
-from sopilot.machine.proof.agenda import Need, Plan, plan_call
+from sopilot.machine.proof.agenda import Need, Plan, inputs_beside, plan_call
 from sopilot.machine.proof.guard import Hold, license_here
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.terms import plain_arguments, whole_values
@@ -161,13 +161,15 @@ def _rank(plan: Plan) -> tuple[bool, int]:
 
 def _starts(session: Session, action: str, arguments: Mapping[str, JSON]) -> list[Start]:
     starts = []
+    running = session.configuration.process
     for goal, layout in session.machine.programs.layouts.items():
         for step in layout.entry.steps.values():
             if not isinstance(step, Act) or not step.goal or step.action != action:
                 continue
+            claimed = running.arguments if running is not None and running.goal == goal else {}
             values = {
                 name: value
-                for name, value in session.supplied.items()
+                for name, value in {**claimed, **session.supplied}.items()
                 if name in layout.entry.parameters
             }
             for parameter, term in plain_arguments(step.arguments):
@@ -262,6 +264,25 @@ async def judge_check(session: Session, check: str, holds: bool) -> str:
         outcome = await session.step(judged)
     key = "judged" if outcome.accepted else "not_judged"
     return guard_text(key, session.language, check=check)
+
+
+async def give_values(session: Session, values: Mapping[str, JSON]) -> str:
+    """Record values for inputs of the attempted procedure that its act has no argument for. Like
+    arguments they are the model's claims: they open no gate, and the application's own win."""
+    async with session.writing():
+        here = session.machine.position(session.configuration)
+        if here is None or session.open_guarded or not isinstance(here.step, Act):
+            return guard_text("not_wanted", session.language)
+        names = {*inputs_beside(here.layout.function, here.step)} - session.supplied.keys()
+        for name, value in values.items():
+            if name not in names:
+                return guard_text("not_wanted", session.language)
+            problem = here.program.type_problem(name, value)
+            if problem is not None:
+                return guard_text("bad_value", session.language, problem=problem)
+        claimed = {**here.process.arguments, **values}
+        await _begin(session, Start(here.process.goal, claimed, here.frame.cursor))
+    return guard_text("judged", session.language)
 
 
 async def _make(session: Session, call: WantedCall) -> None:

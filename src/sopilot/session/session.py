@@ -312,6 +312,7 @@ class Session:
         return await calls.perform(self, call, connection, again=True)
 
     judge_check = attempts.judge_check
+    give_values = attempts.give_values
     resolve_outcome = calls.resolve_outcome
     decide = approval_votes.decide
     record_vote = approval_votes.record_vote

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.wording import fill
-from sopilot.machine.proof.agenda import Need, Plan, Unmet
+from sopilot.machine.proof.agenda import Need, Plan, Unmet, inputs_beside
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import Configuration
 from sopilot.messages.catalogue import worded
 from sopilot.messages.scaffold import LANGUAGES, words
-from sopilot.program.model import Function, Kind, Program
+from sopilot.program.model import Act, Function, Kind, Program
 from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON, canonical, plain
 from sopilot.values.text import quote_value, visible
@@ -27,6 +27,9 @@ _ANSWER = re.compile(r"^`(\w+\([^`]*\))` → #(\d+) \((ok|failed)\): (.*)$", re.
 
 JUDGE_TOOL = "judge_check"
 """The tool with which a model judges predicates that the handbook leaves to it."""
+VALUE_TOOL = "give_values"
+"""The tool with which a model passes inputs that the guarded tool has no argument for."""
+GUARD_TOOLS = (JUDGE_TOOL, VALUE_TOOL)
 
 
 class Say(Protocol):
@@ -75,8 +78,21 @@ def blocked_call(text: str) -> list[str]:
     return []
 
 
-def judge_tool(programs: Iterable[Program], language: str = "en") -> ToolSchema | None:
-    """The one tool of the guard, for handbooks that leave predicates to a model."""
+def guard_tools(programs: Collection[Program], language: str = "en") -> list[ToolSchema]:
+    """The guard's own tools: `judge_check` if the handbook leaves predicates to a model, and
+    `give_values` if a procedure has inputs that its act has no argument for."""
+    tools = []
+    inputs: dict[str, JSON] = {}
+    for program in programs:
+        entry = program.functions[program.entry]
+        for act in entry.steps:
+            for name in inputs_beside(entry, act) if isinstance(act, Act) and act.goal else ():
+                schema = plain(program.types.get(name, {}))
+                # Two procedures may have inputs of one name and of two types.
+                inputs[name] = schema if inputs.get(name, schema) == schema else {}
+    if inputs:
+        properties = dict(sorted(inputs.items()))
+        tools.append(_tool(VALUE_TOOL, "value_tool", properties, language))
     checks = sorted(
         {
             function.judges
@@ -85,20 +101,26 @@ def judge_tool(programs: Iterable[Program], language: str = "en") -> ToolSchema 
             if function.kind is Kind.RULE and function.verdict is None and function.judged_by_model
         }
     )
-    if not checks:
-        return None
-    check = {"type": "string", "enum": checks, "description": guard_text("judge_check", language)}
-    holds = {"type": "boolean", "description": guard_text("judge_holds", language)}
-    return ToolSchema(
-        JUDGE_TOOL,
-        guard_text("judge_tool", language),
-        {
-            "type": "object",
-            "properties": {"check": check, "holds": holds},
-            "required": ["check", "holds"],
-            "additionalProperties": False,
-        },
-    )
+    if checks:
+        about = guard_text("judge_check", language)
+        check: JSON = {"type": "string", "enum": [*checks], "description": about}
+        holds = {"type": "boolean", "description": guard_text("judge_holds", language)}
+        properties = {"check": check, "holds": holds}
+        tools.append(_tool(JUDGE_TOOL, "judge_tool", properties, language, ("check", "holds")))
+    return tools
+
+
+def _tool(
+    name: str,
+    text: str,
+    properties: Mapping[str, JSON],
+    language: str,
+    required: Sequence[str] = (),
+) -> ToolSchema:
+    parameters: dict[str, JSON] = {"type": "object", "properties": {**properties}}
+    parameters |= {"required": [*required]} if required else {}
+    parameters["additionalProperties"] = False
+    return ToolSchema(name, guard_text(text, language), parameters)
 
 
 def _shown(plan: Plan, configuration: Configuration) -> list[str]:
@@ -173,7 +195,8 @@ def _steps(needs: Sequence[Need], program: Program, language: str) -> str:
         function = program.functions[need.function]
         sentence = _sentence(function, program, need.values, language)
         if need.value:
-            steps[say("value", name=need.value)] = None
+            tool = _spelled(VALUE_TOOL, {}, (need.value,))
+            steps[say("value", name=need.value, tool=tool)] = None
         elif need.judgement:
             shown = {"check": function.judges, **need.values}
             tool = _spelled(JUDGE_TOOL, shown)

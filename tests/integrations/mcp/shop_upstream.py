@@ -14,7 +14,7 @@ server = MCPServer("shop")
 @server.tool()
 def find_order(order: str) -> dict[str, str]:
     """Look an order up."""
-    return {"state": "delivered" if order == "o-1" else "lost"}
+    return {"state": "delivered" if order == "o-1" else "lost", "buyer": "anna"}
 
 
 @server.tool()

@@ -22,6 +22,16 @@ from warm import warm_python
 
 SHOP = Path(__file__).with_name("shop_upstream.py")
 JUDGED = BOOK.replace("    verdict: result.state == 'delivered'\n", "    judged_by: model\n")
+CLAIMED = BOOK.replace(
+    "procedures:\n  refund: {requires: delivered(order)}",
+    "  bought(order, buyer):\n"
+    "    says: The order {order} was bought by {buyer}.\n"
+    "    verify: find_order(order)\n"
+    "    verdict: result.buyer == buyer\n"
+    "procedures:\n"
+    "  refund: {inputs: {customer: string}, requires: [delivered(order), bought(order, customer)]}",
+)
+"""The tool has no argument for the customer."""
 REFUND = {"order": "o-1", "amount": 5.0}
 TOOLS = ["find_order", "opening-hours", "refund"]
 
@@ -56,6 +66,13 @@ def paid(folder: Path) -> str:
     return file.read_text() if file.exists() else ""
 
 
+def findings(folder: Path) -> set[str]:
+    store = f"sqlite:{folder}/sessions.db"
+    audit = sopilot_command("audit", "last", "--store", store, "--json")
+    report = json.loads(subprocess.run(audit, capture_output=True, check=False).stdout)
+    return {finding["code"] for finding in report["findings"]}
+
+
 async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_path: Path) -> None:
     async with shop(tmp_path) as client:
         tools = (await client.list_tools()).tools
@@ -71,7 +88,7 @@ async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_pa
         # Nobody said what that tool changes: the order is read again.
         assert (await called(client, "refund", **REFUND)).is_error
         read = await called(client, "find_order", order="o-1")
-        assert json.loads(text(read)) == {"state": "delivered"}
+        assert json.loads(text(read)) == {"state": "delivered", "buyer": "anna"}
         made = await called(client, "refund", **REFUND)
         assert (made.is_error, text(made)) == (False, "paid 5\nfor o-1")
         assert (await called(client, "refund", **REFUND)).is_error
@@ -80,10 +97,7 @@ async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_pa
         for built_in in ("ask_user", "confirm_with_user", "end_session"):
             assert text(await called(client, built_in)) == f"There is no tool `{built_in}`."
     assert paid(tmp_path) == "o-1 5\n"
-    store = f"sqlite:{tmp_path}/sessions.db"
-    audit = sopilot_command("audit", "last", "--store", store, "--json")
-    report = json.loads(subprocess.run(audit, capture_output=True, check=False).stdout)
-    assert {finding["code"] for finding in report["findings"]} <= {"premature-goal"}
+    assert findings(tmp_path) <= {"premature-goal"}
 
 
 async def test_what_a_client_leaves_out_is_not_taken_from_its_last_call(tmp_path: Path) -> None:
@@ -113,6 +127,26 @@ async def test_a_check_that_is_left_to_the_model_has_one_small_tool(tmp_path: Pa
         assert not judged.is_error
         assert not (await called(client, "refund", **REFUND)).is_error
     assert paid(tmp_path) == "o-1 5\n"
+
+
+async def test_a_value_that_no_argument_has_is_passed_with_one_small_tool(tmp_path: Path) -> None:
+    async with shop(tmp_path, book=CLAIMED) as client:
+        (tool,) = [each for each in (await client.list_tools()).tools if each.name not in TOOLS]
+        assert tool.name == "give_values"
+        assert tool.input_schema["properties"] == {"customer": {"type": "string"}}
+        early = await called(client, "give_values", customer="anna")
+        assert text(early).startswith("Not recorded")
+        await called(client, "find_order", order="o-1")
+        for claimed, paid_now in (("bob", ""), ("anna", "o-1 5\n")):
+            asked = await called(client, "refund", **REFUND)
+            assert "`customer` and pass it with `give_values(customer=…)`" in text(asked)
+            assert (await called(client, "give_values", order="o-1")).is_error
+            assert not (await called(client, "give_values", customer=claimed)).is_error
+            made = await called(client, "refund", **REFUND)
+            assert (made.is_error, paid(tmp_path)) == (paid_now == "", paid_now)
+        assert (await called(client, "refund", **REFUND)).is_error
+    assert paid(tmp_path) == "o-1 5\n"
+    assert findings(tmp_path) <= {"premature-goal"}
 
 
 @pytest.mark.parametrize(

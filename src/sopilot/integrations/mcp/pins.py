@@ -29,7 +29,7 @@ from sopilot.records.log import Entry
 from sopilot.records.store import Store
 from sopilot.values.json import JSON, canonical, plain_mapping
 from sopilot.values.text import visible
-from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.guard_answers import GUARD_TOOLS
 from sopilot.views.step_tool import TOOL_NAME
 
 Tell = Callable[[str], None]
@@ -42,7 +42,7 @@ PINNED_FIELDS = (
 )  # fmt: skip
 """Everything of a tool's definition that can sway a model or a client."""
 _LONGEST_SHOWN = 200
-_RESERVED = frozenset({TOOL_NAME, END_SESSION, JUDGE_TOOL})
+_RESERVED = frozenset({TOOL_NAME, END_SESSION, *GUARD_TOOLS})
 _JOURNAL = "pins"
 _ALL, _FIRST, _SINGLE = "tools_approved", "tools_approved_first", "tool_approved"
 

@@ -48,7 +48,7 @@ from sopilot.protocols import ToolSchema
 from sopilot.runner.play import FINISH_TOOL, SAY_TOOL
 from sopilot.values.text import quote_value
 from sopilot.views.briefing import Briefing
-from sopilot.views.guard_answers import JUDGE_TOOL
+from sopilot.views.guard_answers import GUARD_TOOLS
 from sopilot.views.moves import Shown
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import Offer
@@ -209,7 +209,7 @@ class McpServer:
         ]
         own = [*shown[:1], *(schema for schema in shown[1:] if schema.name in BUILT_IN)]
         if self._silent:
-            own = [schema for schema in shown if schema.name == JUDGE_TOOL]
+            own = [schema for schema in shown if schema.name in GUARD_TOOLS]
         return types.ListToolsResult(tools=[*map(_tool, own[:1]), *offered, *map(_tool, own[1:])])
 
     def _shown_tools(self, shown: Shown) -> Sequence[ToolSchema]:

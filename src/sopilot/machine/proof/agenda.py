@@ -26,6 +26,7 @@ from sopilot.machine.proof.leaves import (
 from sopilot.machine.proof.licence import values_at_the_act
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER
+from sopilot.machine.terms import plain_arguments
 from sopilot.program.model import (
     Act,
     Branch,
@@ -33,7 +34,9 @@ from sopilot.program.model import (
     Choose,
     Emit,
     FailStep,
+    Function,
     Kind,
+    Literal,
     Program,
     ReturnStep,
 )
@@ -49,7 +52,7 @@ _MOST_STEPS = 4_000
 class Need(NamedTuple):
     """A check that isn't decided yet, with the calls that would decide it. ``awaited`` are calls
     that were made and aren't answered yet. ``judgement``: the answers (``evidence``) are there,
-    and a model must judge them. ``value`` names an input without a value."""
+    and a model must judge them. ``value`` names an input of the procedure without a value."""
 
     function: str
     values: Mapping[str, JSON]
@@ -113,6 +116,13 @@ def unguardable(program: Program) -> str:
     return ""
 
 
+def inputs_beside(entry: Function, act: Act) -> list[str]:
+    """The inputs of a procedure that aren't arguments of its act."""
+    terms = (term for _, term in plain_arguments(act.arguments))
+    passed = {term.name for term in terms if not isinstance(term, Literal)}
+    return [name for name in entry.parameters if name not in passed]
+
+
 class _Path(NamedTuple):
     needs: tuple[Need, ...] = ()
     unmet: tuple[Unmet, ...] = ()
@@ -153,6 +163,14 @@ def _work(need: Need) -> Iterator[tuple[str, ArgumentsKey]]:
 def _blocked(path: _Path) -> int:
     """Ways that can be gone at once come first; sorting keeps the order of the program."""
     return sum(map(_is_blocked, path.needs))
+
+
+def _in_caller(step: Check, need: Need) -> Need:
+    """The need with the caller's name of the missing value."""
+    term = dict(step.arguments).get(need.value)
+    if term is None or isinstance(term, Literal):
+        return need
+    return need._replace(value=term.name)
 
 
 def _is_blocked(need: Need) -> bool:
@@ -216,7 +234,8 @@ class _Planner:
                 for path in self.paths(inside, callee.first, {}, holds):
                     # A group that came out as wanted makes up for the options that did not.
                     unmet = () if holds is step.wanted else path.unmet
-                    yield _Result(holds, path.needs, unmet)
+                    needs = tuple(_in_caller(step, need) for need in path.needs)
+                    yield _Result(holds, needs, unmet)
 
     def _leaf_results(
         self,
@@ -227,6 +246,7 @@ class _Planner:
     ) -> Iterator[_Result]:
         leaf = self._leaf(callee, values)
         if isinstance(leaf, Need):
+            leaf = _in_caller(step, leaf)
             yield _Result(step.wanted, (leaf,))
             # Where the program asks for every option's evidence, none that can be had is left out.
             complete = within.flow.after[step.label] == within.flow.unmet[step.label]
