@@ -291,6 +291,10 @@ def test_what_the_service_cannot_do_is_said_at_the_start(tmp_path: Path) -> None
     path.write_text(book.replace("read_only: true", "read_only: true, offered: false"))
     with pytest.raises(UserMistake, match="not-offered"):
         decision_app(path, token=TOKEN, pass_through=["find_order"])
+    path.write_text(book.replace("refund:", "refnd:"), "utf-8")
+    with pytest.raises(UserMistake, match=r"missing-tool[\s\S]*guards `refnd`, and `refund` may"):
+        decision_app(path, token=TOKEN, pass_through=["refund"])
+    decision_app(path, token=TOKEN, pass_through=["refuse", "find_refund"])
 
 
 @pytest.fixture
@@ -299,10 +303,15 @@ def confirm() -> str:
 
 
 @pytest.fixture
-def service(tmp_path: Path, confirm: str) -> Iterator[str]:
+def paying() -> str:
+    return "mcp__pay"
+
+
+@pytest.fixture
+def service(tmp_path: Path, confirm: str, paying: str) -> Iterator[str]:
     """`sopilot guard serve`, as a process."""
     book = BOOK.replace("CONFIRM", confirm).replace(
-        "refund: {input", "refund: {tool: mcp__pay, input"
+        "refund: {input", f"refund: {{tool: {paying}, input"
     )
     (tmp_path / "refunds.yaml").write_text(book, "utf-8")
     words = ("guard", "serve", str(tmp_path / "refunds.yaml"), "--http", LOOPBACK)
@@ -365,6 +374,19 @@ def test_a_coding_agent_is_guarded_by_its_hooks(service: str) -> None:
     assert agent.call(LOOK, RESULTS["find_order"]) == ""
     assert agent.call(PAY, "paid") == "allow"
     assert "already" in agent.call(PAY)
+
+
+@pytest.mark.parametrize(
+    ("paying", "tools"),
+    [("mcp__pay", ["mcp__payy", "MCP-pay", "mcp__apy"]), ("pay", ["mcp__bank__pay"])],
+)
+def test_a_coding_agents_tool_that_may_be_a_guarded_one_is_denied(
+    service: str, tools: list[str]
+) -> None:
+    agent = CodingAgent(service)
+    for tool in tools:
+        assert f"write `tool: {tool}`" in agent.call(call(tool, **REFUND.arguments))
+    assert agent.call(call("mcp__paint", **REFUND.arguments)) == ""
 
 
 def test_a_report_of_a_call_that_nobody_decided_about_is_no_evidence(service: str) -> None:

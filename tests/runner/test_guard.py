@@ -501,7 +501,7 @@ async def test_an_asynchronous_wrapper_of_a_function_is_asynchronous(
     async def login(*values: Any) -> Any:
         return shop.login(*values)
 
-    guarded = sopilot.guard(book, login)
+    guarded = sopilot.guard(book)(login)
     async with sopilot.conversation("c-1"):
         assert await guarded("anna", "sesame") == {"customer": "anna"}
 
@@ -666,6 +666,14 @@ def test_a_function_that_does_not_fit_is_an_error_at_once(book: Path, shop: Shop
         sopilot.guard(book, refnud)
     with pytest.raises(sopilot.UserMistake, match="unnamed-function"):
         sopilot.guard(book, functools.partial(shop.refund, "anna"))
+
+
+def test_a_guarded_action_without_a_function_is_an_error_at_once(book: Path, shop: Shop) -> None:
+    with pytest.raises(sopilot.UserMistake, match=r"missing-tool[\s\S]*guards `refund`[\s\S]*pass"):
+        sopilot.guard(book, shop.login, shop.find_order)
+    offered = "refund: {offered: false, input"
+    book.write_text(book.read_text("utf-8").replace("refund: {input", offered), "utf-8")
+    assert len(sopilot.guard(book, shop.login, shop.find_order)) == 2
 
 
 def test_a_call_that_nothing_guards_is_no_deviation_before_the_first_guarded_one(

@@ -33,6 +33,7 @@ from starlette.routing import Route
 
 from sopilot.integrations.mcp.options import actions_by_tool, require_long_token
 from sopilot.integrations.pre_tool_hook import call_digest
+from sopilot.messages.diagnostic import nearly_same
 from sopilot.messages.errors import SopilotError, mistake
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.guard import Missing, Refused, Waiting, not_carried_out
@@ -114,6 +115,14 @@ class Decisions:
             tool: names[-1] if names[-1] in conversations.handbook.actions else tool
             for tool, names in by_tool.items()
         }
+        guarded = [tool for tool, is_guarded in self.tools().items() if is_guarded]
+        for passed in pass_through:
+            near = [tool for tool in guarded if nearly_same(tool, passed)]
+            if near and passed not in guarded:
+                message = f"the handbook `{conversations.name}` guards `{near[0]}`, and `{passed}` "
+                message += "may be the same tool, misspelt"
+                cure = "correct the name in the handbook, or give the other tool its own action"
+                raise mistake("missing-tool", message, help=cure)
         self._answer_seconds = answer_seconds
         self._calls: dict[tuple[str, str], _Call] = {}
 

@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
+from sopilot.messages.diagnostic import nearly_same
 from sopilot.messages.errors import UserMistake
 from sopilot.values.json import JSON, canonical, plain
 
@@ -46,7 +47,7 @@ def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSO
             return None
         decided = _ask(url, token, "/before", {**bound, **call})
         if tool not in known:
-            return None
+            return _if_misspelt(tool, known) if kind == BEFORE else None
     except KeyError as missing:
         return _decision("deny", f"the event has no {missing}") if kind == BEFORE else None
     except (OSError, ValueError) as problem:
@@ -66,6 +67,16 @@ def call_digest(tool: str, arguments: Mapping[str, JSON]) -> str:
     """What binds a decision to its call."""
     bound = {"tool": tool, "arguments": dict(arguments)}
     return sha256(canonical(plain(bound))).hexdigest()
+
+
+def _if_misspelt(tool: str, known: Mapping[str, bool]) -> dict[str, JSON] | None:
+    """Deny an unnamed tool that the handbook may guard: under a misspelt name, or without the
+    name of its server."""
+    for guarded, is_guarded in known.items():
+        if is_guarded and any(nearly_same(guarded, each) for each in (tool, tool.split("__")[-1])):
+            why = f"The handbook guards `{guarded}`. If it means this tool, write `tool: {tool}`."
+            return _decision("deny", f"{why} If it doesn't, give `{tool}` an action of its own.")
+    return None
 
 
 def _decision(decision: str, why: str) -> dict[str, JSON]:

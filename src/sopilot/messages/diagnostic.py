@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -79,6 +80,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
         return ""
     shown = ", ".join(f"`{name}`" for name in names[:8])
     return sentence("known-names", names=shown + (", …" if len(names) > 8 else ""))
+
+
+def nearly_same(name: str, other: str) -> bool:
+    """Whether one name may be the other, misspelt: they differ in case and separators, in one
+    letter too many, or in two letters swapped."""
+    names = (re.sub(r"[\W_]+", "", each).lower() for each in (name, other))
+    short, long = sorted(names, key=len)
+    places = range(len(long))
+    left_out = {long[:at] + long[at + 1 :] for at in places}
+    swapped = {long[:at] + long[at : at + 2][::-1] + long[at + 2 :] for at in places}
+    return short in {*left_out, *swapped}
 
 
 MOST = 200

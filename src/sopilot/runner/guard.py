@@ -147,6 +147,14 @@ class Guard:
 
         return cast(AnyFunction, waiting)
 
+    def require_guarded(self) -> None:
+        """Raise if a guarded action has no function here: the agent may have it unguarded."""
+        for name, action in self._actions.items():
+            if action.is_guarded and action.offered and name not in self._functions:
+                message = f"`{self.name}` guards `{name}`, and no function of that name is passed"
+                cure = f"pass `{name}`, too, or write `offered: false` if the agent can't call it"
+                raise mistake("missing-tool", message, help=cure)
+
     async def _call(
         self, name: str, bound: inspect.BoundArguments, execute: Callable[[], Awaitable[Any]]
     ) -> Any:
@@ -268,9 +276,11 @@ def guard(
     ``verify="ask"`` lists the missing calls, ``"auto"`` makes the read-only ones itself.
     ``refusals`` are raised (``Refused``, ``Missing``, ``Waiting``) or returned as text for a model.
     Without functions it returns a decorator. Functions keep their names, types and docstrings.
+    Pass a function for every guarded action, unless the handbook says ``offered: false``.
     """
     made = Guard(handbook, verify=verify, refusals=refusals, store=store, language=language)
     if not functions:
         return made
     wrapped = tuple(made(function) for function in functions)
+    made.require_guarded()
     return wrapped[0] if len(wrapped) == 1 else wrapped

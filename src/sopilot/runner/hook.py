@@ -535,7 +535,7 @@ def require_guarded_tools(handbook: Handbook, tools: Collection[str]) -> None:
     unnamed = set(tools).difference(*names.values())
     for name, action in handbook.actions.items():
         if unnamed and action.is_guarded and action.offered and not names[name] & {*tools}:
-            message = f"the handbook guards `{name}`, and the agent has no such tool"
+            message = f"the handbook `{handbook.name}` guards `{name}`, and no tool has this name"
             help = did_you_mean(action.tool or name, unnamed)
             raise mistake("missing-tool", message, help=f"{help}; if not, write `offered: false`")
 

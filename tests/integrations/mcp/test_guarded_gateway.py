@@ -207,6 +207,23 @@ async def test_which_tools_pass_that_the_handbook_does_not_name(
     assert paid(tmp_path) == ("everything\n" if "empty_till" in more else "")
 
 
+@pytest.mark.parametrize("passed", ["refund", "empty_till"])
+def test_nothing_passes_beside_a_guarded_action_that_no_server_offers(
+    tmp_path: Path, passed: str
+) -> None:
+    """Its name may be misspelt in the handbook."""
+    ended = subprocess.run(
+        command(tmp_path, BOOK.replace("refund:", "refnd:"), "--pass-through", passed),
+        capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
+    )  # fmt: skip
+    assert ended.returncode != 0
+    said = ended.stderr.decode()
+    assert "missing-tool" in said
+    assert "`refunds` guards `refnd`" in said
+    assert "offered: false" in said
+    assert paid(tmp_path) == ""
+
+
 def test_inputs_that_differ_from_the_servers_are_errors(tmp_path: Path) -> None:
     book = BOOK.replace(
         "find_order: {input: {order: string}",

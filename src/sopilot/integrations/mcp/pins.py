@@ -27,6 +27,7 @@ from sopilot.protocols import SystemClock, ToolSchema
 from sopilot.records.journal import folded, write
 from sopilot.records.log import Entry
 from sopilot.records.store import Store
+from sopilot.runner.hook import require_guarded_tools
 from sopilot.values.json import JSON, canonical, plain_mapping
 from sopilot.values.text import visible
 from sopilot.views.guard_answers import GUARD_TOOLS
@@ -220,6 +221,7 @@ class Catalogue:
         self._options = options or GatewayOptions()
         self._pass_reads = pass_reads
         self._actions = actions_by_tool(handbook, self._options.pass_through)
+        self._handbook = handbook
         self._named = frozenset(handbook.actions)
         self._hidden = frozenset(
             action.tool or name for name, action in handbook.actions.items() if not action.offered
@@ -273,6 +275,9 @@ class Catalogue:
             self._add(name, offers, wanted)
         unguarded = [name for name in self._offers if name not in self._named]
         if unguarded:
+            actions = self._handbook.actions.items()
+            named = [name for name, action in actions if (action.tool or name) in known]
+            require_guarded_tools(self._handbook, [*unguarded, *named])
             self.tell(
                 f"recorded but not guarded, since the handbook doesn't name them: "
                 f"{', '.join(map(one_line, unguarded))}"
