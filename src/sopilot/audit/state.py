@@ -212,6 +212,8 @@ class SessionCall:
     place: str = ""
     message: int = -1
     """In a transcript: the message that it stands in."""
+    answer_number: int = -1
+    """In a transcript: the place of its answer among the answers."""
     is_readable: bool = True
     """Whether its arguments are an object."""
     heard: bool = False

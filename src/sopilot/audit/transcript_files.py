@@ -236,7 +236,7 @@ def read_messages(
     calls: list[SessionCall] = []
     waiting: list[tuple[str, int | None]] = []
     """Ids of open calls, and their places; ``None`` for one that is ignored."""
-    seen = False
+    seen, answer_number = False, -1
     user_messages: list[UserWords] = []
     texts: list[str] = []
     for number, message in enumerate(messages):
@@ -262,13 +262,18 @@ def read_messages(
                 raise unreadable(
                     number, "a tool's result answers no call", "keep the calls as well"
                 )
+            if message.get("role") == "assistant":
+                raise unreadable(
+                    number, "the agent itself wrote a tool's result", "keep results as the tool's"
+                )
             if result.tool.lower() in ignored and result.call_id not in dict(waiting):
                 continue
             position = _answered(result.call_id, waiting, number)
             if position is not None:
+                answer_number += 1
                 answer, call = judge_outcome(read_value(result.content)), calls[position]
                 void = answer.value is None and call.action in effects
-                call.answered = call.seq
+                call.answered, call.answer_number = call.seq, answer_number
                 call.ok = answer.ok and not result.failed and not void
                 call.unknown = answer.let_through and not result.failed and not call.ok
                 call.value = escape_references(plain(answer.value))

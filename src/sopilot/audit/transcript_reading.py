@@ -8,6 +8,7 @@ so far.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from sopilot.audit.call_reading import Doubt, read_call
@@ -233,6 +234,20 @@ class Reading:
                 if layout.soft:
                     self._layouts.setdefault(layout.function.judges, (program, layout))
         return run
+
+    @contextmanager
+    def before(self, call: SessionCall) -> Iterator[None]:
+        """Without the answers that came after the answer to ``call``."""
+        late = {
+            at: item
+            for at, item in enumerate(self.calls)
+            if item.answer_number > call.answer_number >= 0
+        }
+        for at, item in late.items():
+            self.calls[at] = replace(item, answered=None, ok=False, unknown=False, value=None)
+        yield
+        for at, item in late.items():
+            self.calls[at] = item
 
     def supporting(self, leaf: Leaf, values: Mapping[str, JSON]) -> list[SessionCall] | None:
         made = [call for call in self.calls if call.asked_for]

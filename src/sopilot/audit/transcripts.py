@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 
 from sopilot.audit.audit import judge_chain
@@ -164,7 +165,8 @@ class Review:
     def judge_calls(self) -> None:
         done_at = self.done_at()
         for call in self.transcript.calls:
-            self.judge_call(call, after=done_at is not None and call.seq > done_at)
+            with self.reading.before(call) if self._is_guarded(call) else nullcontext():
+                self.judge_call(call, after=done_at is not None and call.seq > done_at)
 
     def judge_call(self, call: SessionCall, *, after: bool) -> None:
         if call.action in BUILT_IN:
