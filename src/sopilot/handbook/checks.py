@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from difflib import get_close_matches
 
 from sopilot.handbook.expressions import free_names, limits
 from sopilot.handbook.model import (
@@ -60,6 +61,7 @@ def check_handbook(
     run(_unread_parameters, predicates, report.warning)
     run(_unlicensed, actions, report.warning)
     run(_shared_tools, actions, report.warning)
+    run(_odd_topics, actions, report.warning)
     run(_unlimited, predicates, report.warning)
     if not handbook.procedures:
         report.warning(
@@ -117,6 +119,26 @@ def _shared_tools(handbook: Handbook) -> _Problems:
             message = f"{listed} share the tool `{tool}`: the proof for one doesn't guard the other"
             help = "give each tool one action; frameworks and the decision service require it"
             yield HandbookProblem("shared-tool", message, help, actions[-1].name)
+
+
+def _odd_topics(handbook: Handbook) -> _Problems:
+    """Topics on one side only that are spelled almost like one of the other side: then a change
+    makes no answer stale."""
+    actions = handbook.actions.values()
+    changed = {topic for action in actions for topic in action.changes or ()}
+    read = {topic for action in actions for topic in action.reads or ()}
+    for action in actions:
+        sides = (("changes", action.changes, read), ("reads", action.reads, changed))
+        for key, topics, others in sides:
+            for topic in topics or ():
+                near = get_close_matches(topic, others, n=1, cutoff=0.8)
+                if near and topic not in others:
+                    message = (
+                        f"`{action.name}` {key} `{topic}`, and another action names `{near[0]}`: "
+                        "if both mean the same, a change doesn't make the answers stale"
+                    )
+                    help = "spell a topic the same way everywhere"
+                    yield HandbookProblem("odd-topic", message, help, action.name)
 
 
 def _shadows(handbook: Handbook) -> _Problems:
