@@ -14,24 +14,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.program.model import Program
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.tasks.task import Task
-from sopilot.views.catalogue import VIEWS
 from sopilot.views.moves import Shown
-from sopilot_lab.qualification.cases import (
-    ProgramSets,
-    RunRecord,
-    StoreFor,
+from sopilot_lab.experiments.entrants import Contestant, Party
+from sopilot_lab.experiments.run_folder import RecordedRun
+from sopilot_lab.experiments.trial import TrialRunner
+from sopilot_lab.qualification.paging_decision import Verdict, decide
+from sopilot_lab.qualification.plan import (
+    RehearsedCases,
+    arm_configuration,
+    kind_of,
     planned,
     run_budgets,
-    run_case,
 )
-from sopilot_lab.qualification.paging_decision import Verdict, decide
-from sopilot_lab.qualification.prepared import Rehearsal
 from sopilot_lab.qualification.probe import Cursor, ProbeGrade, grade, spread
 from sopilot_lab.qualification.rule import FLAT, OFFICIAL, PAGED, PROSE
+from sopilot_lab.sopbench.tasks import OwnReference, own_references
+from sopilot_lab.statistics.outcomes import TaskKind
 
 LONG = 15_000
 """Characters: more than any paged request of the bundled desks, less than any with a whole
@@ -189,47 +192,57 @@ SUBJECTS: Sequence[Subject] = (
 class Laboratory:
     """Runs subjects on cases. Runs that no seed can change are made once."""
 
-    def __init__(self, cases: Sequence[Task], rehearsal: Rehearsal, store_for: StoreFor) -> None:
-        self._cases = cases
-        self._rehearsal = rehearsal
-        self._store_for = store_for
-        self._programs = ProgramSets()
-        self._behaved: dict[tuple[str, str], RunRecord] = {}
+    def __init__(self, cases: Sequence[Task], rehearsal: RehearsedCases) -> None:
+        self._cases = own_references(cases)
+        own = {
+            str(each): replace(case, budgets=run_budgets(rehearsal.turns[str(each)]))
+            for each, case in self._cases.items()
+        }
+        self._playing: tuple[Subject, int] = (SUBJECTS[0], 0)
+
+        def play(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -> Model:
+            subject, seed = self._playing
+            return subject.model(own[about["task"]], about["arm"], seed)
+
+        self._runners = {
+            arm: TrialRunner(
+                arm_configuration("subject", arm),
+                None,
+                Party(Contestant("subject"), own=own),
+                play=play,
+            )
+            for arm in SIMULATED_ARMS
+        }
+        self._behaved: dict[tuple[OwnReference, str], RecordedRun] = {}
         self._questions = spread(rehearsal.cursors)
 
-    async def run(self, subject: Subject, case: Task, arm: str, seed: int) -> RunRecord:
-        key = (case.key, arm)
-        if subject.behaves(arm) and key in self._behaved:
-            return self._behaved[key]
-        record, _, _ = await run_case(
-            case,
-            arm,
-            subject.model(case, arm, seed),
-            store=self._store_for(),
-            budgets=run_budgets(self._rehearsal.turns[case.key]),
-            programs=self._programs.of(case.briefing, VIEWS[arm]),
-        )
+    async def run(self, subject: Subject, case: OwnReference, arm: str, seed: int) -> RecordedRun:
+        if subject.behaves(arm) and (case, arm) in self._behaved:
+            return self._behaved[case, arm]
+        self._playing = subject, seed
+        runner = self._runners[arm]
+        record = (await runner.run(case)).record
+        executes = kind_of(self._cases[case]) is TaskKind.EXECUTE
+        run = RecordedRun(record, runner.configuration, executes)
         if subject.behaves(arm):
-            self._behaved[key] = record
-        return record
+            self._behaved[case, arm] = run
+        return run
 
     async def check(self, subject: Subject, *, seed: int, count: int) -> tuple[Verdict, int]:
         """One whole check on ``count`` cases drawn by the seed, and the requests it used."""
-        drawn = list(self._cases)
+        drawn = list(self._cases.values())
         random.Random(seed).shuffle(drawn)
-        plan = planned(drawn, count)
-        records = [
-            await self.run(subject, case, arm, seed) for case in plan for arm in SIMULATED_ARMS
-        ]
-        used = sum(record.requests for record in records)
-        return decide(subject.name, records, self.grades(subject, seed), planned=len(plan)), used
+        plan = own_references(planned(drawn, count))
+        runs = [await self.run(subject, case, arm, seed) for case in plan for arm in SIMULATED_ARMS]
+        used = sum(run.record.attempts for run in runs)
+        return decide(subject.name, runs, self.grades(subject, seed), planned=len(plan)), used
 
     def grades(self, subject: Subject, seed: int) -> list[ProbeGrade]:
         """The probe: as many questions as a check asks."""
         chance = random.Random(seed)
         return [grade(question, subject.answer(question, chance)) for question in self._questions]
 
-    async def truth(self, subject: Subject, seeds: Sequence[int]) -> dict[str, list[RunRecord]]:
+    async def truth(self, subject: Subject, seeds: Sequence[int]) -> dict[str, list[RecordedRun]]:
         """Every case under ``flat`` and ``pg`` with every seed: what the subject really does."""
         return {
             arm: [

@@ -20,10 +20,8 @@ from typing import Any
 from campaign import main
 from population import SIMULATED_ARMS, SUBJECTS, Laboratory, Subject
 from sopilot.runner.qualifications import Answer
-from sopilot.stores.memory import MemoryStore
 from sopilot_lab.cli.qualify import check_cases
-from sopilot_lab.qualification.cases import CASES
-from sopilot_lab.qualification.prepared import rehearse
+from sopilot_lab.qualification.plan import CASES, rehearse
 from sopilot_lab.qualification.rule import FLAT, MARGIN, PAGED, RULE_VERSION
 
 CLASSES = ("harmed", "neutral", "helped", "strong", "lost")
@@ -53,9 +51,9 @@ def truth(flat: float, paged: float, delta_r2: float, localised: float) -> str:
 def laboratory() -> Laboratory:
     """One a process."""
     cases = check_cases(None, None, whole=True)
-    rehearsal = asyncio.run(rehearse(cases, SIMULATED_ARMS, store_for=MemoryStore))
+    rehearsal = asyncio.run(rehearse(cases, SIMULATED_ARMS))
     assert not rehearsal.unreachable, rehearsal.unreachable
-    return Laboratory(cases, rehearsal, MemoryStore)
+    return Laboratory(cases, rehearsal)
 
 
 def tried(name: str, checks: int, strong: int, count: int, seeds: int) -> dict[str, Any]:
@@ -83,11 +81,9 @@ def tried(name: str, checks: int, strong: int, count: int, seeds: int) -> dict[s
 async def measured(lab: Laboratory, subject: Subject, seeds: int) -> dict[str, Any]:
     chosen = range(10_000, 10_000 + seeds)
     real = await lab.truth(subject, chosen)
-    rates = {
-        arm: sum(record.passed is True for record in held) / len(held) for arm, held in real.items()
-    }
+    rates = {arm: sum(run.passed is True for run in held) / len(held) for arm, held in real.items()}
     after = {
-        arm: [record.post_goal_calls for record in held if record.post_goal_calls is not None]
+        arm: [run.record.r2 for run in held if run.record.r2 is not None]
         for arm, held in real.items()
     }
     r2 = {arm: sum(held) / len(held) if held else 0.0 for arm, held in after.items()}

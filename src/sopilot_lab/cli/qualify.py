@@ -22,16 +22,20 @@ from sopilot.tasks.task import Task
 from sopilot_lab.cli.options import PRICE, shown
 from sopilot_lab.experiments.entrants import Contestant
 from sopilot_lab.experiments.run_folder import recorded_runs
-from sopilot_lab.qualification.cases import CASES, TIMEOUT, checkable
 from sopilot_lab.qualification.checking import (
     CALLS,
     MINUTES,
     Allowance,
     CheckProgress,
     CheckSpending,
-    Prices,
 )
-from sopilot_lab.qualification.prepared import recorded_check, rehearsed_check
+from sopilot_lab.qualification.plan import (
+    CASES,
+    TIMEOUT,
+    checkable,
+    recorded_check,
+    rehearsed_check,
+)
 from sopilot_lab.qualification.probe import QUESTIONS
 from sopilot_lab.qualification.report import (
     estimate_document,
@@ -113,10 +117,11 @@ def command(
         )
     if recorded_in and model == "reference" and probe:
         raise UserMistake("the reference executor can't answer the probe: use --probe 0")
-    allowance = Allowance(calls, money, minutes, Prices(*(price or (0.0, 0.0))))
+    who = Contestant(model, price=price)
+    spending = CheckSpending(Allowance(calls, money, minutes), who)
     begun = time.monotonic()
     if recorded_in:
-        prepared = recorded_check(model, Contestant(model).label, recorded_runs(recorded_in), probe)
+        prepared = recorded_check(model, who.label, recorded_runs(recorded_in), probe)
         if not as_json:
             tell(recorded_lines(prepared))
     else:
@@ -126,8 +131,8 @@ def command(
             rehearsed_check(model, value, only_arms or ARMS_CHECKED, cases, probe, scope)
         )
         if not as_json or only_estimate:
-            estimate = estimate_document(prepared, allowance)
-            give(as_json, estimate, estimate_lines(estimate, prepared, allowance))
+            estimate = estimate_document(prepared, spending)
+            give(as_json, estimate, estimate_lines(estimate, prepared, spending))
         if only_estimate:
             return
         if not prepared.cases:
@@ -136,11 +141,9 @@ def command(
             )
     try:
         answer, document = run_check(
-            model,
             prepared,
-            CheckSpending(allowance),
+            spending,
             begun=begun,
-            probes=bool(recorded_in and probe),
             watch=_quiet if as_json else _watch,
             **how,
         )

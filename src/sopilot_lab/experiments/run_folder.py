@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, Protocol, TextIO
 
 from sopilot import __version__
 from sopilot.files.text import read_text, whole_bytes, whole_text, write_whole
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import TraceError, UserMistake, mistake
+from sopilot.protocols import Usage
 from sopilot.trace.files import TraceFile, read_trace
 from sopilot_lab.experiments.source_fingerprint import (
     Sources,
@@ -26,6 +27,7 @@ from sopilot_lab.experiments.source_fingerprint import (
     describe_difference,
 )
 from sopilot_lab.sopbench.recorded import sequence_only
+from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 
 FORMAT = 1
 
@@ -79,14 +81,53 @@ class RunConfiguration:
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """The requests and tokens of some runs, or of one on the average; ``user_tokens`` are the
+    prompt tokens of a user that a model plays."""
+
+    requests: float = 0
+    prompt_tokens: float = 0
+    completion_tokens: float = 0
+    user_tokens: float = 0
+
+    def __add__(self, other: Effort) -> Effort:
+        return Effort(
+            self.requests + other.requests,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.user_tokens + other.user_tokens,
+        )
+
+    def times(self, factor: float) -> Effort:
+        return Effort(
+            self.requests * factor,
+            self.prompt_tokens * factor,
+            self.completion_tokens * factor,
+            self.user_tokens * factor,
+        )
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(round(self.prompt_tokens), 0, round(self.completion_tokens))
+
+    def as_json(self) -> dict[str, int]:
+        """The model's own, as whole numbers."""
+        return {
+            "requests": round(self.requests),
+            "prompt_tokens": round(self.prompt_tokens),
+            "completion_tokens": round(self.completion_tokens),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class BenchRecord:
     """``run_id`` is new for every attempt. ``verdict`` is the official evaluator's, ``None``
     for a run that the infrastructure broke, ``fault`` is how: such a run is discarded and, if
     that may help, made again. ``r2`` counts calls after the goal had succeeded, ``None`` where
     it never did. ``requests`` are those to the model as they were sent and answered: tokens,
     attempts, seconds, finish reason, served model, fingerprint, response id.
-    ``discarded_tokens`` were spent on answers that could not be used, ``simulator_tokens`` on
-    a user that a model plays."""
+    ``discarded_tokens`` were spent on answers that could not be used, ``discarded_prompt_tokens``
+    of them on prompts, and ``simulator_tokens`` on a user that a model plays."""
 
     run_id: str
     task: str
@@ -121,6 +162,7 @@ class BenchRecord:
     cost: float | None = None
     requests: Sequence[Mapping[str, Any]] = ()
     system_by_call: Sequence[int] = ()
+    discarded_prompt_tokens: int = 0
 
     @property
     def discarded(self) -> bool:
@@ -139,8 +181,35 @@ class BenchRecord:
         """The harness's time beside model and simulator."""
         return max(0.0, self.seconds - self.model_seconds - self.world_seconds)
 
+    @property
+    def effort(self) -> Effort:
+        """What the model took, unusable answers included."""
+        prompt = self.discarded_prompt_tokens
+        return Effort(
+            self.attempts,
+            self.prompt_tokens + prompt,
+            self.completion_tokens + self.discarded_tokens - prompt,
+        )
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    def outcome(
+        self, arm: str, model: str, run: int = 0, *, should_succeed: bool | None = None
+    ) -> RunOutcome:
+        """``should_succeed`` is needed for a broken run alone."""
+        executes = self.should_succeed if should_succeed is None else should_succeed
+        return RunOutcome(
+            task=self.task,
+            goal=self.goal,
+            kind=TaskKind.EXECUTE if executes else TaskKind.REFUSE,
+            passed=None if self.discarded else self.passed,
+            arm=arm,
+            model=model,
+            domain=self.domain,
+            run=run,
+            post_goal_calls=self.r2,
+        )
 
     def score(self, configuration: RunConfiguration) -> dict[str, Any]:
         """The fields that don't depend on time and place; also a row for ``sopilot lab stats``."""
@@ -317,21 +386,28 @@ class RunFolder:
         return results
 
     def _rows(self) -> Iterator[BenchRecord]:
-        for path in sorted((self.path / "records").glob("*.jsonl")):
-            for line in whole_bytes(path).split(b"\n")[:-1]:  # what has no end was not written
-                if line:
-                    yield record_from_json(json.loads(line))
+        return map(record_from_json, journal_rows(self.path / "records"))
+
+    def runs(self) -> Iterator[RecordedRun]:
+        """The judged run of every planned task, or its last broken run, in the order of tasks."""
+        judged = self.records()
+        broken = {record.task: record for record in self.discarded()}
+        for task, should in self.planned().items():
+            record = judged.get(task) or broken.get(task)
+            if record is not None:
+                file = self.trace_file(task)
+                trace = file if task in judged and file.exists() else None
+                yield RecordedRun(record, self.configuration, should, trace)
 
     @contextmanager
-    def writer(self) -> Iterator[RecordWriter]:
+    def writer(self) -> Iterator[JournalWriter]:
         """A writer with a file of its own. While it is open, no new leader begins."""
-        name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.jsonl"
         with (
             (self.path / "workers.lock").open("w") as lock,
-            (self.path / "records" / name).open("ab") as stream,
+            journal_writer(self.path / "records") as writer,
         ):
             fcntl.flock(lock, fcntl.LOCK_SH)
-            yield RecordWriter(stream.fileno())
+            yield writer
 
     @contextmanager
     def leader(self) -> Iterator[None]:
@@ -372,16 +448,41 @@ class RunFolder:
         return self.path / "traces" / f"{name}.jsonl"
 
 
-class RecordWriter:
-    """A record is one write, on the disk before the next task begins."""
+class JournalRow(Protocol):
+    def as_json(self) -> dict[str, Any]: ...
+
+
+class JournalWriter:
+    """A row is one write, on the disk before the next task begins."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def write(self, record: BenchRecord) -> None:
-        line = json.dumps(record.as_json(), ensure_ascii=False, separators=(",", ":"))
+    def write(self, row: JournalRow) -> None:
+        line = json.dumps(row.as_json(), ensure_ascii=False, separators=(",", ":"))
         os.write(self._descriptor, f"{line}\n".encode())
         os.fsync(self._descriptor)
+
+
+@contextmanager
+def journal_writer(folder: Path) -> Iterator[JournalWriter]:
+    """A new file in a folder of rows: writers never share one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    name = f"{time.time_ns():020d}-{uuid.uuid4().hex[:8]}.jsonl"
+    with (folder / name).open("ab") as stream:
+        yield JournalWriter(stream.fileno())
+
+
+def journal_rows(folder: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a folder's files, oldest first, without a last line that was torn."""
+    for path in sorted(folder.glob("*.jsonl")):
+        for number, line in enumerate(whole_bytes(path).split(b"\n")[:-1], 1):
+            try:
+                if line:
+                    yield json.loads(line)
+            except (ValueError, RecursionError) as error:
+                place = Place(str(path), number, 1)
+                raise mistake("bench-folder", f"this row is damaged: {error}", place) from error
 
 
 def _locked(file: TextIO) -> bool:
@@ -405,11 +506,24 @@ def _mistake(path: Path, message: str, help_text: str) -> UserMistake:
 
 @dataclass(frozen=True, slots=True)
 class RecordedRun:
-    """A judged run; ``file`` is its trace, ``None`` without a trace."""
+    """A run with its folder's configuration; ``file`` is its trace, ``None`` without a trace."""
 
     record: BenchRecord
     configuration: RunConfiguration
-    file: Path | None
+    should_succeed: bool
+    file: Path | None = None
+
+    @property
+    def arm(self) -> str:
+        return self.configuration.arm
+
+    @property
+    def passed(self) -> bool | None:
+        """``None`` for a broken run."""
+        return None if self.record.discarded else self.record.passed
+
+    def outcome(self, model: str) -> RunOutcome:
+        return self.record.outcome(self.arm, model, should_succeed=self.should_succeed)
 
     def trace(self) -> TraceFile | None:
         if self.file is None:
@@ -425,18 +539,15 @@ class RecordedRun:
 
 
 def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
-    """The runs of each folder, or of the run folders in it."""
-    results = []
+    """The judged runs of each folder, or of the run folders in it."""
+    results: list[RecordedRun] = []
     for path in paths:
         folders = folders_below(path)
         if not folders:
             message, cure = "there are no runs in it", "name a folder that `lab run -o` made"
             raise mistake("empty", message, Place(str(path)), cure)
         for folder in folders:
-            for task, record in folder.records().items():
-                file = folder.trace_file(task)
-                trace = file if file.exists() else None
-                results.append(RecordedRun(record, folder.configuration, trace))
+            results += (run for run in folder.runs() if run.passed is not None)
     return results
 
 

@@ -30,7 +30,7 @@ from sopilot_lab.experiments.entrants import (
 )
 from sopilot_lab.experiments.run_folder import (
     BenchRecord,
-    RecordWriter,
+    JournalWriter,
     RunConfiguration,
     RunFolder,
 )
@@ -68,7 +68,7 @@ class Standing:
     shard: Shard
     runner: TrialRunner
     folder: RunFolder
-    writer: RecordWriter
+    writer: JournalWriter
     seen: Seen
     tried: int = 0
     missing: int = 0

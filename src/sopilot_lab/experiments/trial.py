@@ -15,9 +15,13 @@ from typing import Any, Final
 
 from sopilot.agent.approvers import KeepsUnmadeCalls
 from sopilot.agent.budgets import Budgets
+from sopilot.agent.loop import run_programs
+from sopilot.agent.providers import ProviderError
+from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.agent.result import Ending, SessionResult, Watch, audit_session, nobody_watches
 from sopilot.audit.findings import Finding
 from sopilot.handbook.writer import handbook_hash
+from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.models.open import close_model
 from sopilot.program.codec import program_hash
@@ -33,12 +37,14 @@ from sopilot.protocols import (
     User,
 )
 from sopilot.records.loading import export_trace
+from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.run import Conditions, open_task, play_task
 from sopilot.tasks.scenario_verdict import calls_made, post_goal_calls
 from sopilot.tasks.task import FinishedRun, Task
 from sopilot.trace.files import write_trace
 from sopilot.values.json import JSON
+from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 from sopilot.views.view import View
 from sopilot_lab.experiments.entrants import (
@@ -71,15 +77,17 @@ class Stopwatch:
             self.seconds += time.perf_counter() - begun
 
 
-class TimedModel:
-    """``system_by_call`` is the system text of every request, in characters: first message and
-    frame message. ``answered`` sees every exchange."""
+class MeteredModel:
+    """``system_by_call`` is the system text of every attempt, in characters: first message and
+    frame message. ``discarded`` is the cost of unusable answers. ``answered`` sees every
+    exchange."""
 
     def __init__(
         self, model: Model, watch: Stopwatch, answered: Callable[[ModelRequest, ModelReply], None]
     ) -> None:
         self._model, self._watch, self._answered = model, watch, answered
         self.system_by_call: list[int] = []
+        self.discarded = Usage()
 
     @property
     def name(self) -> str:
@@ -89,7 +97,11 @@ class TimedModel:
         shown = sum(len(m.content) for m in request.messages if m.role == "system")
         self.system_by_call.append(shown)
         with self._watch.running():
-            reply = await self._model.complete(request)
+            try:
+                reply = await self._model.complete(request)
+            except ProviderError as error:
+                self.discarded += error.usage
+                raise
             self._answered(request, reply)
             return reply
 
@@ -116,6 +128,7 @@ class TimedTools:
 
 
 Reference = TaskReference | OwnReference
+Play = Callable[[Contestant, PredicateJudge, Mapping[str, str]], Model]
 UNSCAFFOLDED: Final = frozenset({"official", "official-recipes"})
 """Arms that show SOPBench's text as it is. The paper's scaffold is Chinese in compiled arms
 alone, so that these are English whatever the language of a series is."""
@@ -123,12 +136,14 @@ alone, so that these are English whatever the language of a series is."""
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """A finished run. ``trace`` is its trace file, ``findings`` the audit's."""
+    """A finished run. ``trace`` is its trace file, ``findings`` the audit's; ``result`` and
+    ``session`` are missing if SOPBench's process was lost."""
 
     record: BenchRecord
     findings: Sequence[Finding] = ()
     trace: str = ""
     result: SessionResult | None = None
+    session: Session | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +157,8 @@ class _Opened:
 
 
 class TrialRunner:
-    """Runs tasks one after the other or at once; keeps what tasks share."""
+    """Runs tasks one after the other or at once; keeps what tasks share. ``play`` makes the model
+    of a run in place of ``playing``."""
 
     def __init__(
         self,
@@ -151,8 +167,10 @@ class TrialRunner:
         party: Party | None = None,
         *,
         exchanged: Callable[[ModelRequest, ModelReply], None] = lambda request, reply: None,
+        play: Play | None = None,
     ) -> None:
         self._exchanged = exchanged
+        self._play = play or playing
         self.configuration = configuration
         self.answered = False
         """Whether the model has answered anything yet."""
@@ -163,6 +181,8 @@ class TrialRunner:
         self._tools: ToolList = tool_list(configuration.tools)
         self._upstream = upstream
         self._shelf = None if upstream is None else ProgramShelf(self._tools, upstream)
+        self._own_programs: dict[int, ProgramSet] = {}
+        self._own_hashes: dict[tuple[int, str], tuple[str, str]] = {}
 
     async def run(self, reference: Reference, watch: Watch = nobody_watches) -> Trial:
         """A fresh identity every time. A failure of the infrastructure gives a record
@@ -189,8 +209,11 @@ class TrialRunner:
     def _hashes(self, reference: Reference) -> tuple[str, str]:
         if isinstance(reference, OwnReference):
             briefing = self._party.own[str(reference)].briefing
-            program = briefing.programs[reference.goal]
-            return handbook_hash(briefing.handbook), program_hash(program)
+            key = (id(briefing), reference.goal)
+            if key not in self._own_hashes:
+                program = briefing.programs[reference.goal]
+                self._own_hashes[key] = handbook_hash(briefing.handbook), program_hash(program)
+            return self._own_hashes[key]
         upstream, shelf = self._checkout()
         shelved = shelf.program(load_task(reference, upstream=upstream))
         return shelved.handbook_sha256, shelved.program_sha256
@@ -213,7 +236,7 @@ class TrialRunner:
             language = "en"
         task = as_task(own, program, self._tools, upstream, language)
         user = served_user(
-            self._party, own, upstream, about=self._about(str(reference)),
+            self._party, own, upstream, about=about_run(self.configuration, str(reference)),
             budgets=self._budgets(task),
         )  # fmt: skip
         return _Opened(task, user, task_actions(own, self._tools))
@@ -222,7 +245,7 @@ class TrialRunner:
         self.answered = True
         self._exchanged(request, reply)
 
-    def first_message(self, reference: TaskReference) -> str:
+    def first_message(self, reference: Reference) -> str:
         """The resident text of a task, which no request goes without."""
         return self._arm.first_message(self._open(reference).task.briefing)
 
@@ -230,16 +253,13 @@ class TrialRunner:
         known = self.configuration.budgets.get(task.source.rpartition(":")[2])
         return task.budgets if known is None else Budgets(**dict(known))  # type: ignore[arg-type]
 
-    def _about(self, task: str) -> dict[str, str]:
-        c = self.configuration
-        return {
-            "task": task,
-            "arm": c.arm,
-            "tools": c.tools,
-            "language": c.language,
-            "user": c.user,
-            "run": str(c.run),
-        }
+    def _prepared(self, briefing: Briefing) -> ProgramSet:
+        """The programs of one's own tasks, which share a briefing: preparing them takes longer than
+        a run."""
+        key = id(briefing)
+        if key not in self._own_programs:
+            self._own_programs[key] = run_programs(briefing, self._arm, unguarded=True)
+        return self._own_programs[key]
 
     async def _run(self, opened: _Opened, record: BenchRecord, watch: Watch, begun: float) -> Trial:
         task = opened.task
@@ -254,8 +274,9 @@ class TrialRunner:
 
         tools = TimedTools(opened_simulation.tools, acting)
         simulation = replace(opened_simulation, tools=tools, score=score)
-        player = playing(self._party.model, task.reader, self._about(record.task))
-        model = TimedModel(player, thinking, self._answer)
+        about = about_run(self.configuration, record.task)
+        player = self._play(self._party.model, task.reader, about)
+        model = MeteredModel(player, thinking, self._answer)
         conditions = Conditions(
             self._arm,
             model,
@@ -268,8 +289,9 @@ class TrialRunner:
         store = MemoryStore()
         try:
             session = await open_task(
-                task, simulation, conditions, store=store, session_id=record.run_id
-            )
+                task, simulation, conditions, store=store, session_id=record.run_id,
+                programs=self._prepared(task.briefing) if opened.offered is None else None,
+            )  # fmt: skip
             result, verdict = await play_task(task, simulation, conditions, session)
         finally:
             await close_model(model)
@@ -300,15 +322,16 @@ class TrialRunner:
             seconds=round(time.perf_counter() - begun, 6),
             model_seconds=round(thinking.seconds, 6),
             world_seconds=round(acting.seconds, 6),
-            **self._spent(result, opened.user),
+            **self._spent(result, model, opened.user),
         )
-        return Trial(record, report.findings, trace, result)
+        return Trial(record, report.findings, trace, result, session)
 
-    def _spent(self, result: SessionResult, user: User | None) -> dict[str, Any]:
-        usage = result.usage
+    def _spent(
+        self, result: SessionResult, model: MeteredModel, user: User | None
+    ) -> dict[str, Any]:
+        usage, discarded = result.usage, model.discarded
         played: Usage = getattr(user, "usage", Usage())
-        lost = result.lost.prompt_tokens + result.lost.completion_tokens
-        costs = [self._party.model.cost(usage, result.lost), self._party.user.cost(played)]
+        costs = [self._party.model.cost(usage, discarded), self._party.user.cost(played)]
         known = [cost for cost in costs if cost is not None]
         return {
             "agent_turns": result.agent_turns,
@@ -317,9 +340,23 @@ class TrialRunner:
             "cached_tokens": usage.cached_tokens,
             "completion_tokens": usage.completion_tokens,
             "reasoning_tokens": usage.reasoning_tokens,
-            "attempts": sum(request.attempts for request in result.requests),
-            "discarded_tokens": lost + sum(request.discarded_tokens for request in result.requests),
+            "attempts": len(model.system_by_call),
+            "discarded_tokens": discarded.prompt_tokens + discarded.completion_tokens,
+            "discarded_prompt_tokens": discarded.prompt_tokens,
             "simulator_tokens": played.prompt_tokens + played.completion_tokens,
             "cost": round(sum(known), 8) if known else None,
             "requests": [request.as_json() for request in result.requests],
         }
+
+
+def about_run(configuration: RunConfiguration, task: str) -> dict[str, str]:
+    """What a mailbox learns about the run of a task."""
+    c = configuration
+    return {
+        "task": task,
+        "arm": c.arm,
+        "tools": c.tools,
+        "language": c.language,
+        "user": c.user,
+        "run": str(c.run),
+    }

@@ -1,51 +1,48 @@
 """The check itself: the probe, then case after case under every arm, within the allowance.
 
-Everything that is finished is in the journal at once, so a check that was killed or ran out of its
+Everything that is finished is on disk at once, so a check that was killed or ran out of its
 allowance resumes where it stopped. An endpoint that does not answer ends the check."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
 
-from sopilot.agent.providers import Attempts, InfrastructureFailure, Retries, complete_with_retries
-from sopilot.program.model import Program
-from sopilot.protocols import Model, Usage
-from sopilot.tasks.task import Task
-from sopilot.views.catalogue import VIEWS
-from sopilot_lab.qualification.cases import (
-    TIMEOUT,
-    Effort,
-    ProgramSets,
-    RunRecord,
-    StoreFor,
-    is_empty,
-    run_budgets,
-    run_case,
+from sopilot.agent.providers import (
+    EMPTY,
+    Attempts,
+    InfrastructureFailure,
+    Retries,
+    complete_with_retries,
 )
-from sopilot_lab.qualification.prepared import Rehearsal
-from sopilot_lab.qualification.probe import Cursor, ProbeGrade, answer_text, grade, probe_request
+from sopilot.agent.result import Ending
+from sopilot.program.model import Program
+from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
+from sopilot.tasks.task import Task
+from sopilot_lab.experiments.entrants import Contestant, Party, Patience
+from sopilot_lab.experiments.run_folder import BenchRecord, Effort, JournalWriter, journal_writer
+from sopilot_lab.experiments.sweep import Shard, Standing, SweepStopped, run_and_record
+from sopilot_lab.experiments.trial import Play, Reference, Trial, TrialRunner
+from sopilot_lab.qualification.folder import CheckFolder, Question
+from sopilot_lab.qualification.plan import (
+    TIMEOUT,
+    RehearsedCases,
+    arm_configuration,
+    kind_of,
+    run_budgets,
+)
+from sopilot_lab.qualification.probe import Cursor, answer_text, grade, probe_request
+from sopilot_lab.sopbench.tasks import OwnReference
+from sopilot_lab.statistics.outcomes import TaskKind
 
-CALLS = 20_000
-MINUTES = 25.0
-_MILLION = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """Per million tokens. Without prices money is not counted, and not said to be 0."""
-
-    prompt: float = 0.0
-    completion: float = 0.0
-
-    @property
-    def known(self) -> bool:
-        return self.prompt > 0.0 or self.completion > 0.0
-
-    def cost(self, effort: Effort) -> float:
-        tokens = effort.prompt_tokens * self.prompt + effort.completion_tokens * self.completion
-        return tokens / _MILLION
+CALLS: Final = 20_000
+MINUTES: Final = 25.0
+ONLY_EMPTY: Final = "every answer was an empty message"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +53,6 @@ class Allowance:
     calls: int = CALLS
     money: float | None = None
     minutes: float = MINUTES
-    prices: Prices = field(default_factory=Prices)
 
 
 @dataclass(slots=True)
@@ -64,20 +60,21 @@ class CheckSpending:
     """``reserved`` is the worst case of what is under way."""
 
     allowance: Allowance
+    who: Contestant
     used: Effort = Effort()  # noqa: RUF009  frozen, and made of numbers
     reserved_calls: int = 0
     reserved_money: float = 0.0
 
-    @property
-    def money(self) -> float:
-        return self.allowance.prices.cost(self.used)
+    def cost(self, effort: Effort) -> float | None:
+        """Unknown without a price."""
+        return self.who.cost(effort.usage)
 
     def refuses(self, calls: int, money: float) -> str | None:
         """The budget that has no room for this much more, if there is one."""
         if self.used.requests + self.reserved_calls + calls > self.allowance.calls:
             return f"the budget of {self.allowance.calls} requests"
         most = self.allowance.money
-        if most is not None and self.money + self.reserved_money + money > most:
+        if most is not None and (self.cost(self.used) or 0.0) + self.reserved_money + money > most:
             return f"the budget of {most:g} in money"
         return None
 
@@ -87,41 +84,6 @@ IN_A_ROW = 3
 """Runs or questions that the endpoint broke, one after the other, until the check gives it up."""
 SILENT_FOR = 2
 """Times the longest answer: without any answer by then, the endpoint counts as down."""
-ModelFor = Callable[[Task, str], Model]
-"""The model that runs this case under this arm; one and the same, but for executors that
-need a handbook to judge by."""
-
-
-class Journal:
-    """Finished work. ``runs`` are the last of each case and arm, ``spent`` what all of them and
-    the questions took. A question without a grade was not answered. This one is in memory."""
-
-    def __init__(self) -> None:
-        self._runs: dict[tuple[str, str], RunRecord] = {}
-        self._grades: dict[int, ProbeGrade] = {}
-        self._spent: list[Effort] = []
-
-    def runs(self) -> Sequence[RunRecord]:
-        return list(self._runs.values())
-
-    def spent(self) -> Sequence[Effort]:
-        return self._spent
-
-    def grades(self) -> Sequence[ProbeGrade]:
-        return [self._grades[number] for number in sorted(self._grades)]
-
-    def add_run(self, record: RunRecord) -> None:
-        self._runs.pop(record.key, None)
-        self._runs[record.key] = record
-        self._spent.append(record.effort)
-
-    def add_question(self, number: int, grade: ProbeGrade | None, spent: Effort) -> None:
-        if grade is not None:
-            self._grades[number] = grade
-        self._spent.append(spent)
-
-    def graded(self) -> set[int]:
-        return {*self._grades}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,48 +98,82 @@ class CheckProgress:
 @dataclass(slots=True)
 class Qualification:
     """``stopped`` names what ended it early; ``problem`` what the endpoint did, if it was that.
-    ``timeout`` is how many seconds one answer may take. ``probed`` answers the probe where there
-    are no cases to run."""
+    ``timeout`` is how many seconds one answer may take. ``probed`` answers the probe. ``play``
+    makes the model of a run, as for ``TrialRunner``."""
 
-    cases: Sequence[Task]
+    cases: Mapping[OwnReference, Task]
     arms: Sequence[str]
-    model_for: ModelFor
-    rehearsal: Rehearsal
+    rehearsal: RehearsedCases
     spending: CheckSpending
-    journal: Journal
-    store_for: StoreFor
+    folder: CheckFolder
     questions: Sequence[tuple[Cursor, Program]] = ()
     probed: Model | None = None
     parallel: int = 1
-    retries: Retries | None = None
+    retries: Retries = Retries()  # noqa: RUF009  frozen, and made of numbers
     timeout: float = TIMEOUT
     watch: Callable[[CheckProgress], None] = lambda step: None
+    play: Play | None = None
     stopped: str | None = None
     problem: str | None = None
     _done: set[tuple[str, str]] = field(default_factory=set)
+    _standings: dict[str, Standing] = field(default_factory=dict)
     _heard: asyncio.Event = field(default_factory=asyncio.Event)
     _in_a_row: int = 0
 
     async def run(self) -> None:
-        programs = ProgramSets()
-        self.spending.used = sum(self.journal.spent(), self.spending.used)
-        self._done |= {record.key for record in self.journal.runs() if not record.broken}
-        if self._done or self.journal.graded():
+        self.spending.used += self.folder.spent()
+        runs, graded = self.folder.runs(), self.folder.graded()
+        self._done |= {(run.arm, run.record.task) for run in runs if run.passed is not None}
+        if self._done or graded:
             self._heard.set()
         try:
-            async with asyncio.timeout(self.spending.allowance.minutes * 60):
-                async with asyncio.TaskGroup() as group:
-                    work = group.create_task(self._everything(programs))
-                    group.create_task(self._listen(work))
+            with self._opened_arms(), journal_writer(self.folder.probe) as probe:
+                async with asyncio.timeout(self.spending.allowance.minutes * 60):
+                    async with asyncio.TaskGroup() as group:
+                        work = group.create_task(self._everything(graded.keys(), probe))
+                        group.create_task(self._listen(work))
         except TimeoutError:
             self.stopped = f"the budget of {self.spending.allowance.minutes:g} minutes"
 
-    async def _everything(self, programs: ProgramSets) -> None:
-        await self._probe()
+    @contextmanager
+    def _opened_arms(self) -> Iterator[None]:
+        """The folders of the arms, each with a runner and a place for its records."""
+        party = Party(
+            self.spending.who,
+            patience=Patience(self.retries, redraws=0, most_missing=1.0),
+            own={
+                str(each): replace(
+                    case, budgets=run_budgets(self.rehearsal.turns[str(each)], self.timeout)
+                )
+                for each, case in self.cases.items()
+            },
+        )
+        executes = {
+            str(each): kind_of(case) is TaskKind.EXECUTE for each, case in self.cases.items()
+        }
+        with ExitStack() as opened:
+            for arm in self.arms if self.cases else ():
+                configuration = arm_configuration(self.spending.who.label, arm)
+                folder = self.folder.create_arm(configuration)
+                opened.enter_context(folder.leader())
+                folder.ask(executes)
+                writer = opened.enter_context(folder.writer())
+                runner = TrialRunner(
+                    configuration, None, party, exchanged=self._listened, play=self.play
+                )
+                shard = Shard(folder.path, configuration, tuple(self.cases), party)
+                self._standings[arm] = Standing(
+                    shard, runner, folder, writer, partial(self._seen, arm)
+                )
+                opened.callback(folder.write_scores)
+            yield
+
+    async def _everything(self, graded: AbstractSet[int], probe: JournalWriter) -> None:
+        await self._probe(graded, probe)
         queue = list(self.cases)
         async with asyncio.TaskGroup() as group:
             for _ in range(max(1, self.parallel)):
-                group.create_task(self._work(queue, programs))
+                group.create_task(self._work(queue))
 
     # --- the endpoint -----------------------------------------------------------------
 
@@ -191,6 +187,10 @@ class Qualification:
         if not self._heard.is_set() and not work.done():
             self._give_up(f"no answer within {longest:g} s")
             work.cancel()
+
+    def _listened(self, request: ModelRequest, reply: ModelReply) -> None:
+        if not is_empty(reply):
+            self._heard.set()
 
     def _answered(self) -> None:
         self._in_a_row = 0
@@ -207,115 +207,127 @@ class Qualification:
 
     # --- the probe --------------------------------------------------------------------
 
-    async def _probe(self) -> None:
+    async def _probe(self, graded: AbstractSet[int], writer: JournalWriter) -> None:
         """Ask for at most a fifth of the time: on a slow machine the runs matter more."""
         share = PROBE_SHARE if self.cases else 1.0
         try:
             async with asyncio.timeout(self.spending.allowance.minutes * 60 * share):
-                await self._ask()
+                await self._ask(graded, writer)
         except TimeoutError:
             self._tell("the probe's share of the time is used up")
 
-    async def _ask(self) -> None:
-        graded = self.journal.graded()
+    async def _ask(self, graded: AbstractSet[int], writer: JournalWriter) -> None:
         empty = 0
         for number, (cursor, program) in enumerate(self.questions):
-            if number in graded:
+            if number in graded or self.probed is None:
                 continue
-            refused = self.spending.refuses(1, 0.0)
-            if refused is not None:
-                self.stopped = refused
+            self.stopped = self.spending.refuses(1, 0.0)
+            if self.stopped is not None:
                 return
-            model = self.probed or self.model_for(self.cases[0], "probe")
             request = replace(probe_request(cursor, program), timeout_seconds=self.timeout)
             attempts = Attempts()
+            reply, problem = None, ""
             try:
                 reply = await complete_with_retries(
-                    model, request, self.retries or Retries(), attempts=attempts
+                    self.probed, request, self.retries, attempts=attempts
                 )
             except InfrastructureFailure as failure:
-                self._record_question(number, None, failure.usage, failure.attempts)
-                self._tell(f"probe question {number + 1}: {failure}")
-                self._broke(str(failure))
-                if self.stopped is not None:
-                    return
-                continue
-            usage = reply.usage + attempts.discarded
-            self._in_a_row = 0
-            if is_empty(reply):
-                # No answer to grade; whether it says nothing at all, the runs will show.
+                problem = str(failure)
+            # An empty message is no answer to grade; the runs show whether the model says nothing.
+            answer = None if reply is None or is_empty(reply) else answer_text(reply)
+            graded_answer = None if answer is None else grade(cursor, answer)
+            usage = attempts.discarded + (Usage() if reply is None else reply.usage)
+            effort = Effort(attempts.made, usage.prompt_tokens, usage.completion_tokens)
+            self.spending.used += effort
+            writer.write(Question(number, graded_answer, effort))
+            question = f"probe question {number + 1}"
+            if problem:
+                self._tell(f"{question}: {problem}")
+                self._broke(problem)
+            elif answer is None:
                 empty += 1
-                self._record_question(number, None, usage, attempts.made)
-                self._tell(f"probe question {number + 1}: an empty message")
-                if empty == IN_A_ROW:
-                    return
-                continue
-            empty = 0
-            self._answered()
-            graded_answer = grade(cursor, answer_text(reply))
-            self._record_question(number, graded_answer, usage, attempts.made)
-            self._tell(f"probe question {number + 1} of {len(self.questions)}")
-
-    def _record_question(
-        self, number: int, grade: ProbeGrade | None, usage: Usage, requests: int
-    ) -> None:
-        spent = Effort(requests, usage.prompt_tokens, usage.completion_tokens)
-        self.spending.used += spent
-        self.journal.add_question(number, grade, spent)
+                self._in_a_row = 0
+                self._tell(f"{question}: an empty message")
+            else:
+                empty = 0
+                self._answered()
+                self._tell(f"{question} of {len(self.questions)}")
+            if self.stopped is not None or empty == IN_A_ROW:
+                return
 
     # --- cases ------------------------------------------------------------------------
 
-    async def _work(self, queue: list[Task], programs: ProgramSets) -> None:
+    async def _work(self, queue: list[OwnReference]) -> None:
         while queue and self.stopped is None:
             case = queue.pop(0)
             left = self._left(case)
             if not left:
                 continue
-            budgets = run_budgets(self.rehearsal.turns[case.key])
-            calls = len(left) * (budgets.agent_turns or 0)
-            estimates = self.rehearsal.estimates[case.key]
+            calls = len(left) * run_budgets(self.rehearsal.turns[str(case)]).agent_turns
+            estimates = self.rehearsal.estimates[str(case)]
             expected = sum((estimates[arm] for arm in left), Effort())
             # Twice what the reference executor would cost: models take detours.
-            money = 2 * self.spending.allowance.prices.cost(expected)
-            refused = self.spending.refuses(calls, money)
-            if refused is not None:
-                self.stopped = refused
+            money = 2 * (self.spending.cost(expected) or 0.0)
+            self.stopped = self.spending.refuses(calls, money)
+            if self.stopped is not None:
                 return
             self.spending.reserved_calls += calls
             self.spending.reserved_money += money
             try:
                 for arm in left:
                     if self.stopped is None:
-                        await self._run(case, arm, programs)
+                        await self._run(case, arm)
             finally:
                 self.spending.reserved_calls -= calls
                 self.spending.reserved_money -= money
 
-    async def _run(self, case: Task, arm: str, programs: ProgramSets) -> None:
-        record, _, _ = await run_case(
-            case,
-            arm,
-            self.model_for(case, arm),
-            store=self.store_for(),
-            budgets=run_budgets(self.rehearsal.turns[case.key], self.timeout),
-            programs=programs.of(case.briefing, VIEWS[arm]),
-            retries=self.retries,
-            on_word=self._heard.set,
-        )
+    async def _run(self, case: OwnReference, arm: str) -> None:
+        standing = self._standings[arm]
+
+        async def trial(reference: Reference) -> Trial:
+            made = await standing.runner.run(reference)
+            return _broken_if_silent(made, self.spending.who)
+
+        try:
+            await run_and_record(case, standing, trial)
+        except SweepStopped as stop:
+            self._give_up(str(stop))
+
+    def _seen(self, arm: str, record: BenchRecord) -> None:
         self.spending.used += record.effort
-        self.journal.add_run(record)
-        if record.broken:
-            problem = record.reasons[0]
-            self._tell(f"{case.key} {arm}: broken ({problem})")
-            self._broke(problem)
+        if record.discarded:
+            self._tell(f"{record.task} {arm}: broken ({record.reason})")
+            self._broke(record.reason)
             return
         self._answered()
-        self._done.add(record.key)
-        self._tell(f"{case.key} {arm}: {'passed' if record.passed else 'failed'}")
+        self._done.add((arm, record.task))
+        self._tell(f"{record.task} {arm}: {'passed' if record.passed else 'failed'}")
 
-    def _left(self, case: Task) -> list[str]:
-        return [arm for arm in self.arms if (case.key, arm) not in self._done]
+    def _left(self, case: OwnReference) -> list[str]:
+        return [arm for arm in self.arms if (arm, str(case)) not in self._done]
 
     def _tell(self, what: str) -> None:
         done = sum(not self._left(case) for case in self.cases)
         self.watch(CheckProgress(what, done, len(self.cases)))
+
+
+def is_empty(reply: ModelReply) -> bool:
+    return not reply.tool_calls and not reply.content.strip()
+
+
+def _broken_if_silent(trial: Trial, who: Contestant) -> Trial:
+    """A model that says nothing has neither done the task nor refused it."""
+    result = trial.result
+    if trial.record.discarded or result is None or not trial.record.agent_turns:
+        return trial
+    said = [message for message in result.messages if message.role == "assistant"]
+    if any(message.tool_calls or message.content.strip() for message in said):
+        return trial
+    broken = replace(
+        trial.record,
+        verdict=None,
+        ending=str(Ending.INFRASTRUCTURE_FAILURE),
+        reason=f"{who.name}: {ONLY_EMPTY}",
+        fault=EMPTY,
+    )
+    return replace(trial, record=broken)

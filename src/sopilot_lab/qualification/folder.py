@@ -1,8 +1,8 @@
 """A check on disk: its configuration, what is finished, the verdict, the page.
 
     check.json     what was planned; another plan is another folder
-    runs.jsonl     one run a line; a torn last line is no run
-    probe.jsonl    one question a line, with its grade if it was answered
+    runs/ARM/      the runs under one arm, as `lab run` keeps them
+    probe/         one row per question, with its grade if it was answered
     verdict.json   the verdict with its evidence
     report.html    the same for people
 
@@ -14,53 +14,91 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from sopilot.files.text import whole_bytes, write_whole
+from sopilot.files.text import write_whole
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot.runner.qualifications import LATEST, answer_of, model_folder, read_verdict
 from sopilot.values.json import JSON, Fields
-from sopilot_lab.qualification.cases import Effort, RunRecord, record_from_json
-from sopilot_lab.qualification.checking import Journal
+from sopilot_lab.experiments.run_folder import (
+    Effort,
+    RecordedRun,
+    RunConfiguration,
+    RunFolder,
+    journal_rows,
+)
 from sopilot_lab.qualification.probe import ProbeGrade, grade_from_json
+from sopilot_lab.qualification.rule import ARMS_CHECKED
 
 
-class CheckFolder(Journal):
-    """A line is on disk before it counts."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that was asked. ``grade`` is ``None`` if it wasn't answered."""
 
+    number: int
+    grade: ProbeGrade | None
+    effort: Effort
+
+    def as_json(self) -> dict[str, Any]:
+        grade = None if self.grade is None else self.grade.as_json()
+        return {"number": self.number, "grade": grade, **self.effort.as_json()}
+
+
+def _question(row: Fields) -> Question:
+    grade = None if row["grade"] is None else grade_from_json(row["grade"])
+    effort = Effort(row["requests"], row["prompt_tokens"], row["completion_tokens"])
+    return Question(row["number"], grade, effort)
+
+
+class CheckFolder:
     def __init__(self, path: Path, configuration: Mapping[str, JSON], *, restart: bool = False):
-        super().__init__()
         self.path = path
         try:
             path.mkdir(parents=True, exist_ok=True)
             if restart:
-                for name in ("runs.jsonl", "probe.jsonl"):
-                    (path / name).unlink(missing_ok=True)
+                for finished in (self.probe, path / "runs"):
+                    shutil.rmtree(finished, ignore_errors=True)
             write_whole(path / "check.json", _text(configuration))
         except OSError as error:
             message = f"the check cannot be kept: {error.strerror}"
             raise mistake("cannot-write", message, Place(str(path))) from error
-        for value in self._lines("runs.jsonl"):
-            super().add_run(record_from_json(value))
-        for value in self._lines("probe.jsonl"):
-            known = {each.name: value[each.name] for each in fields(Effort) if each.name in value}
-            spent = Effort(**{"requests": 1, **known})
-            result = value["grade"]
-            graded = None if result is None else grade_from_json(result)
-            super().add_question(value["number"], graded, spent)
 
-    def add_run(self, record: RunRecord) -> None:
-        self._append("runs.jsonl", record.as_json())
-        super().add_run(record)
+    @property
+    def probe(self) -> Path:
+        return self.path / "probe"
 
-    def add_question(self, number: int, grade: ProbeGrade | None, spent: Effort) -> None:
-        stored = None if grade is None else grade.as_json()
-        self._append("probe.jsonl", {"number": number, "grade": stored, **asdict(spent)})
-        super().add_question(number, grade, spent)
+    def create_arm(self, configuration: RunConfiguration) -> RunFolder:
+        return RunFolder.create(self.path / "runs" / configuration.arm, configuration)
+
+    def runs(self) -> list[RecordedRun]:
+        """The judged run of every case and arm, or its last broken run."""
+        return [run for folder in self._arms() for run in folder.runs()]
+
+    def graded(self) -> dict[int, ProbeGrade]:
+        """Question → the grade of its answer."""
+        questions = map(_question, journal_rows(self.probe))
+        grades = {each.number: each.grade for each in questions if each.grade is not None}
+        return dict(sorted(grades.items()))
+
+    def spent(self) -> Effort:
+        """What all runs and questions took, those that were made again included."""
+        efforts = [
+            record.effort
+            for arm in self._arms()
+            for record in (*arm.records().values(), *arm.discarded())
+        ]
+        efforts += (_question(row).effort for row in journal_rows(self.probe))
+        return sum(efforts, Effort())
+
+    def _arms(self) -> Sequence[RunFolder]:
+        """In the order in which a check runs them."""
+        paths = (self.path / "runs" / arm for arm in ARMS_CHECKED)
+        return [RunFolder.open(path) for path in paths if path.exists()]
 
     def finish(self, verdict: Mapping[str, JSON], page: str) -> None:
         """Keep the verdict; one without a finding doesn't replace an earlier finding."""
@@ -70,28 +108,6 @@ class CheckFolder(Journal):
         before = read_verdict(latest)
         if answer_of(verdict).is_finding or before is None or not answer_of(before).is_finding:
             write_whole(latest, _text(verdict))
-
-    def _lines(self, name: str) -> list[Fields]:
-        path = self.path / name
-        if not path.exists():
-            return []
-        whole = whole_bytes(path).split(b"\n")
-        if whole[-1]:
-            # Cut off a torn line, or the next one would continue it.
-            path.write_bytes(b"".join(line + b"\n" for line in whole[:-1]))
-        try:
-            return [json.loads(line) for line in whole[:-1]]
-        except (ValueError, RecursionError) as error:
-            message = f"the check is damaged: {error}"
-            cure = "begin it again with --restart"
-            place = Place(str(path))
-            raise mistake("damaged-check", message, place, cure) from error
-
-    def _append(self, name: str, value: Mapping[str, JSON]) -> None:
-        with (self.path / name).open("ab") as file:
-            file.write(json.dumps(value, ensure_ascii=False).encode() + b"\n")
-            file.flush()
-            os.fsync(file.fileno())
 
 
 def check_path(home: Path, model: str, configuration: Mapping[str, JSON]) -> Path:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.runner.qualifications import Answer
+from sopilot_lab.experiments.run_folder import RecordedRun
 from sopilot_lab.qualification import rule
-from sopilot_lab.qualification.cases import RunRecord, by_arm
 from sopilot_lab.qualification.conditions import (
     Contrast,
     PagingCondition,
@@ -59,9 +59,16 @@ class Verdict:
         return tuple(condition for condition in self.conditions if not condition.met)
 
 
+def by_arm(runs: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
+    result: dict[str, list[RecordedRun]] = {}
+    for run in runs:
+        result.setdefault(run.arm, []).append(run)
+    return result
+
+
 def decide(
     model: str,
-    records: Iterable[RunRecord],
+    records: Iterable[RecordedRun],
     grades: Sequence[ProbeGrade] = (),
     *,
     planned: int,
@@ -115,7 +122,7 @@ def decide(
 
 
 def _representation(
-    arms: dict[str, list[RunRecord]],
+    arms: dict[str, list[RecordedRun]],
     outcomes: Sequence[RunOutcome],
     level: float,
     contrasts: list[Contrast],
@@ -135,7 +142,7 @@ def _representation(
 
 
 def _paging(
-    seen: PagingEvidence, arms: dict[str, list[RunRecord]], contrasts: list[Contrast]
+    seen: PagingEvidence, arms: dict[str, list[RecordedRun]], contrasts: list[Contrast]
 ) -> tuple[Answer, str | None, tuple[PagingCondition, ...]]:
     """The answer, the paged arm where there may be one, and the conditions."""
     if rule.PAGED not in arms or rule.FLAT not in arms:
@@ -152,7 +159,7 @@ def _paging(
 def _fused_or_paged(
     seen: PagingEvidence,
     answer: Answer,
-    arms: dict[str, list[RunRecord]],
+    arms: dict[str, list[RecordedRun]],
     contrasts: list[Contrast],
 ) -> str:
     """Tested after ``pg`` and only then, so no level is spent twice. Where paging is a benefit
@@ -161,7 +168,7 @@ def _fused_or_paged(
         return rule.PAGED
     conditions = conditions_of(seen, rule.FUSED, contrasts)
     fused, paged = (
-        sum(each.prompt_tokens for each in arms[arm]) for arm in (rule.FUSED, rule.PAGED)
+        sum(each.record.prompt_tokens for each in arms[arm]) for arm in (rule.FUSED, rule.PAGED)
     )
     cheaper = fused < paged or answer is Answer.MAY_PAGE
     return rule.FUSED if cheaper and meets(conditions, answer) else rule.PAGED
@@ -176,22 +183,22 @@ def _answer(conditions: Sequence[PagingCondition]) -> Answer:
     return Answer.DO_NOT_PAGE if enough.met else Answer.TOO_FEW
 
 
-def _whole_cases(arms: dict[str, list[RunRecord]]) -> int:
+def _whole_cases(arms: dict[str, list[RecordedRun]]) -> int:
     """Cases that were judged under every arm, or broken for good."""
-    keys = [{record.key[0] for record in held} for held in arms.values()]
+    keys = [{run.record.task for run in held} for held in arms.values()]
     return len(set.intersection(*keys)) if keys else 0
 
 
-def _is_broken(records: Sequence[RunRecord], problem: str | None) -> bool:
+def _is_broken(records: Sequence[RecordedRun], problem: str | None) -> bool:
     """Nothing to judge a model by: the runs that its endpoint broke are the greater part."""
     broken = sum(record.passed is None for record in records)
     judged = len(records) - broken
     return broken > judged or (problem is not None and not judged)
 
 
-def _broken_reason(records: Sequence[RunRecord], problem: str | None) -> str:
+def _broken_reason(records: Sequence[RecordedRun], problem: str | None) -> str:
     broken = [record for record in records if record.passed is None]
-    last = problem or next((item.reasons[0] for item in reversed(broken) if item.reasons), "")
+    last = problem or next((each.record.reason for each in reversed(broken)), "")
     reply = f": {last}" if last else ""
     if not records:
         return f"broken: the model's endpoint gave no answer that could be judged{reply}"
@@ -215,7 +222,7 @@ def _reason(answer: Answer, arm: str | None, conditions: Sequence[PagingConditio
 
 
 def _notes(
-    records: Sequence[RunRecord], cases: int, planned: int, conditions: Sequence[PagingCondition]
+    records: Sequence[RecordedRun], cases: int, planned: int, conditions: Sequence[PagingCondition]
 ) -> list[str]:
     notes = []
     if cases < planned:
@@ -223,7 +230,7 @@ def _notes(
             f"{cases} of {planned} planned cases: an interim look, held to the stricter level "
             f"{rule.INTERIM_LEVEL}"
         )
-    goals = len({(record.domain, record.goal) for record in records})
+    goals = len({(run.record.domain, run.record.goal) for run in records})
     if conditions and goals < rule.CLUSTERED_FROM_GOALS:
         notes.append(f"the verdict is about these {goals} goals and no others")
     broken = sum(record.passed is None for record in records)

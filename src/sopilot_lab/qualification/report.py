@@ -10,11 +10,11 @@ from sopilot.runner.qualifications import Answer, answer_of
 from sopilot.values.json import JSON, Fields
 from sopilot.values.text import Heading, table
 from sopilot.web.pages import Drawing, Mark, dot_plot, render, view_colour
-from sopilot_lab.qualification.cases import RunRecord, by_arm
-from sopilot_lab.qualification.checking import Allowance, CheckSpending
+from sopilot_lab.experiments.run_folder import Effort, RecordedRun
+from sopilot_lab.qualification.checking import CheckSpending
 from sopilot_lab.qualification.conditions import Contrast, foresight
-from sopilot_lab.qualification.paging_decision import Verdict
-from sopilot_lab.qualification.prepared import PreparedCheck, Rehearsal
+from sopilot_lab.qualification.paging_decision import Verdict, by_arm
+from sopilot_lab.qualification.plan import PreparedCheck, RehearsedCases
 from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, scores_by_depth
 from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
 from sopilot_lab.statistics.rates import accuracy
@@ -22,10 +22,10 @@ from sopilot_lab.statistics.rates import accuracy
 
 def verdict_document(
     verdict: Verdict,
-    records: Sequence[RunRecord],
+    runs: Sequence[RecordedRun],
     grades: Sequence[ProbeGrade],
     spending: CheckSpending,
-    rehearsal: Rehearsal,
+    rehearsal: RehearsedCases,
     *,
     stopped: str | None = None,
     seconds: float = 0.0,
@@ -52,7 +52,7 @@ def verdict_document(
         ],
         "changes": list(verdict.changes),
         "notes": list(verdict.notes),
-        "arms": {arm: _arm(held, verdict.model) for arm, held in by_arm(records).items()},
+        "arms": {arm: _arm(held, verdict.model) for arm, held in by_arm(runs).items()},
         "contrasts": [_contrast(contrast) for contrast in verdict.contrasts],
         "natural": {
             "paged": _plain(natural.first),
@@ -64,10 +64,10 @@ def verdict_document(
         },
         "probe": _probe(verdict.probe)
         | {"depths": {str(depth): _probe(item) for depth, item in scores_by_depth(grades).items()}},
-        "estimate": asdict(rehearsal.total),
+        "estimate": rehearsal.total.as_json(),
         "used": {
-            **asdict(spending.used),
-            "money": _money(spending.money, spending.allowance),
+            **spending.used.as_json(),
+            "money": _money(spending.cost(spending.used)),
             "seconds": round(seconds, 1),
         },
         "budget": {
@@ -78,11 +78,13 @@ def verdict_document(
     }
 
 
-def _arm(held: Sequence[RunRecord], model: str) -> dict[str, JSON]:
-    judged = [item for item in held if item.passed is not None]
-    passed = sum(item.passed is True for item in judged)
-    result = accuracy([item.outcome(model) for item in judged])
-    after = [item.post_goal_calls for item in held if item.post_goal_calls is not None]
+def _arm(runs: Sequence[RecordedRun], model: str) -> dict[str, JSON]:
+    judged = [run for run in runs if run.passed is not None]
+    passed = sum(run.record.passed for run in judged)
+    result = accuracy([run.outcome(model) for run in judged])
+    records = [run.record for run in runs]
+    after = [record.r2 for record in records if record.r2 is not None]
+    took = sum((record.effort for record in records), Effort())
     return {
         "n": len(judged),
         "pass": passed,
@@ -91,12 +93,10 @@ def _arm(held: Sequence[RunRecord], model: str) -> dict[str, JSON]:
         "execute": _plain(result.execute.share),
         "refuse": _plain(result.refuse.share),
         "r2": sum(after) / len(after) if after else None,
-        "requests": sum(item.requests for item in held),
-        "domain_calls": sum(item.domain_calls for item in held),
-        "prompt_tokens": sum(item.prompt_tokens for item in held),
-        "completion_tokens": sum(item.completion_tokens for item in held),
-        "broken": len(held) - len(judged),
-        "seconds": round(sum(item.seconds for item in held), 1),
+        **took.as_json(),
+        "domain_calls": sum(len(record.calls) for record in records),
+        "broken": len(runs) - len(judged),
+        "seconds": round(sum(record.seconds for record in records), 1),
     }
 
 
@@ -128,23 +128,22 @@ def _plain(value: Any) -> JSON:
     return None if isinstance(value, Undefined) else value
 
 
-def estimate_document(prepared: PreparedCheck, allowance: Allowance) -> Fields:
+def estimate_document(prepared: PreparedCheck, spending: CheckSpending) -> Fields:
     """The least that a check will take, before anything is spent."""
     rehearsal = prepared.rehearsal
     total = rehearsal.total
     return {
         "cases": prepared.planned,
-        "arms": {arm: rehearsal.of_arm(arm).requests for arm in prepared.arms},
-        **asdict(total),
-        "money": _money(allowance.prices.cost(total), allowance),
+        "arms": {arm: round(rehearsal.of_arm(arm).requests) for arm in prepared.arms},
+        **total.as_json(),
+        "money": _money(spending.cost(total)),
         "unreachable": list(rehearsal.unreachable),
         "can_show": foresight(prepared.planned),
     }
 
 
-def _money(value: float, allowance: Allowance) -> float | None:
-    """Unknown without prices."""
-    return round(value, 4) if allowance.prices.known else None
+def _money(value: float | None) -> float | None:
+    return None if value is None else round(value, 4)
 
 
 def recorded_lines(prepared: PreparedCheck) -> Iterator[str]:
@@ -155,12 +154,12 @@ def recorded_lines(prepared: PreparedCheck) -> Iterator[str]:
 
 
 def estimate_lines(
-    document: Fields, prepared: PreparedCheck, allowance: Allowance
+    document: Fields, prepared: PreparedCheck, spending: CheckSpending
 ) -> Iterator[str]:
     """A lower estimate, because the reference executor makes no detours."""
     yield Heading(f"{document['cases']} cases under {len(document['arms'])} arms")
     rows = [
-        (arm, requests, prepared.rehearsal.of_arm(arm).prompt_tokens)
+        (arm, requests, prepared.rehearsal.of_arm(arm).as_json()["prompt_tokens"])
         for arm, requests in document["arms"].items()
     ]
     yield table(rows, ("arm", "requests", "prompt tokens"))
@@ -169,6 +168,7 @@ def estimate_lines(
         f"at least {document['requests']} requests, about {document['prompt_tokens']} prompt and "
         f"{document['completion_tokens']} reply tokens{priced}"
     )
+    allowance = spending.allowance
     limit = f", {allowance.money:g} in money" if allowance.money is not None else ""
     yield f"allowed: {allowance.calls} requests, {allowance.minutes:g} minutes{limit}"
     if document["unreachable"]:

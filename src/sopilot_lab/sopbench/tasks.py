@@ -205,4 +205,5 @@ def as_official(verdict: Mapping[str, Any], task: Task, *, goal_reached: bool) -
         "dirgraph_satisfied": success,
         "action_called_correctly": success,
         "success": success,
+        "reasons": list(verdict.get("reasons", ())),
     }

@@ -8,13 +8,11 @@ import pytest
 
 from population import SIMULATED_ARMS
 from sopilot.compiler.pipeline import compile_handbook
-from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
-from sopilot_lab.qualification.cases import planned
-from sopilot_lab.qualification.prepared import Rehearsal, rehearse
+from sopilot_lab.qualification.plan import RehearsedCases, planned, rehearse
 
 
 @pytest.fixture(scope="session")
@@ -30,5 +28,5 @@ def few_cases(bank_cases: list[Task]) -> list[Task]:
 
 
 @pytest.fixture(scope="session")
-def rehearsal(few_cases: list[Task]) -> Rehearsal:
-    return asyncio.run(rehearse(few_cases, SIMULATED_ARMS, store_for=MemoryStore))
+def rehearsal(few_cases: list[Task]) -> RehearsedCases:
+    return asyncio.run(rehearse(few_cases, SIMULATED_ARMS))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from sopilot.values.json import JSON
-from sopilot_lab.qualification.cases import RunRecord
+from sopilot_lab.experiments.run_folder import BenchRecord, RecordedRun
+from sopilot_lab.qualification.plan import arm_configuration
 from sopilot_lab.qualification.probe import Cursor
 
 
@@ -15,22 +17,30 @@ def records(
     goals: int = 10,
     after: Mapping[str, int] | None = None,
     tokens: Mapping[str, int] | None = None,
-) -> Iterator[RunRecord]:
+) -> Iterator[RecordedRun]:
     """``passed``: arm → case → verdict. Even cases execute, odd ones refuse."""
     for arm, verdicts in passed.items():
+        configuration = arm_configuration("m", arm)
         for case, good in verdicts.items():
             execute = case % 2 == 0
-            yield RunRecord(
-                case=f"c{case}",
+            record = BenchRecord(
+                run_id=f"{arm}-{case}",
+                task=f"c{case}",
                 domain="d",
                 goal=f"g{(case // 2) % goals}",
-                kind="execute" if execute else "refuse",
-                arm=arm,
-                passed=good,
+                fingerprint=configuration.fingerprint,
+                handbook_sha256="",
+                program_sha256="",
                 ending="executed" if execute else "refused",
-                post_goal_calls=(after or {}).get(arm, 0) if execute else None,
+                verdict={"success": good, "action_should_succeed": execute},
+                r2=(after or {}).get(arm, 0) if execute else None,
                 prompt_tokens=(tokens or {}).get(arm, 100),
             )
+            yield RecordedRun(record, configuration, execute)
+
+
+def changed(run: RecordedRun, **fields: object) -> RecordedRun:
+    return replace(run, record=replace(run.record, **fields))  # type: ignore[arg-type]
 
 
 def all_but(failed: range, cases: int = 60) -> dict[int, bool]:

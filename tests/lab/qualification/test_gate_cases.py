@@ -7,12 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.scenario_tasks import scenario_task
@@ -20,8 +18,16 @@ from sopilot.tasks.scenario_verdict import judge_outside, post_goal_calls
 from sopilot.tasks.scenarios import MadeCall, load_scenarios
 from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
-from sopilot_lab.qualification.cases import checkable, kind_of, planned, run_case
-from sopilot_lab.qualification.prepared import rehearse
+from sopilot_lab.experiments.entrants import Contestant, Party
+from sopilot_lab.experiments.trial import TrialRunner
+from sopilot_lab.qualification.plan import (
+    arm_configuration,
+    checkable,
+    kind_of,
+    planned,
+    rehearse,
+)
+from sopilot_lab.sopbench.tasks import own_references
 
 HANDBOOK = """
 handbook: tiny
@@ -68,7 +74,7 @@ def tiny() -> list[Task]:
 
 async def test_the_reference_executor_passes_scenario_cases(tiny: list[Task]) -> None:
     assert [str(kind_of(case)) for case in tiny] == ["execute", "refuse", "refuse"]
-    found = await rehearse(tiny, ("flat", "pg"), store_for=MemoryStore)
+    found = await rehearse(tiny, ("flat", "pg"))
     assert found.unreachable == ()
     assert found.total.requests > 0
 
@@ -142,12 +148,14 @@ async def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
     over = Misbehaviour(over_verify=1.0, seed=5)
     example = load_example("it")
     programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
-    after = 0
-    for case in planned(
-        example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False), 8
-    ):
-        model = Reference(case.reader, over)
-        record, _, _ = await run_case(case, "pg", model, store=MemoryStore(), budgets=Budgets())
-        assert record.passed, (case.name, record.reasons)
-        after += record.post_goal_calls or 0
-    assert after > 0
+    tasks = example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False)
+    cases = own_references(planned(tasks, 8))
+    runner = TrialRunner(
+        arm_configuration("m", "pg"),
+        None,
+        Party(Contestant("m"), own={str(each): case for each, case in cases.items()}),
+        play=lambda who, reader, about: Reference(reader, over),
+    )
+    records = [(await runner.run(each)).record for each in cases]
+    assert all(record.passed for record in records), [record.verdict for record in records]
+    assert sum(record.r2 or 0 for record in records) > 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,67 +13,73 @@ import pytest
 from population import SUBJECTS, Laboratory
 from sopilot.agent.providers import ProviderError, Retries
 from sopilot.agent.reference.executor import Reference
+from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.runner.qualifications import Answer, last_verdict
-from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import Task
-from sopilot_lab.qualification.cases import Effort, RunRecord
+from sopilot_lab.experiments.entrants import Contestant
+from sopilot_lab.experiments.run_folder import BenchRecord, Effort, journal_writer
+from sopilot_lab.experiments.trial import Play
 from sopilot_lab.qualification.checking import (
     Allowance,
     CheckProgress,
     CheckSpending,
-    Journal,
-    Prices,
     Qualification,
 )
-from sopilot_lab.qualification.folder import CheckFolder, check_path
+from sopilot_lab.qualification.folder import CheckFolder, Question, check_path
 from sopilot_lab.qualification.paging_decision import decide
-from sopilot_lab.qualification.prepared import Rehearsal
+from sopilot_lab.qualification.plan import RehearsedCases, arm_configuration
 from sopilot_lab.qualification.probe import ProbeGrade
+from sopilot_lab.sopbench.tasks import own_references
 
 BY_NAME = {subject.name: subject for subject in SUBJECTS}
 
 
 @pytest.fixture(scope="module")
-def laboratory(few_cases: list[Task], rehearsal: Rehearsal) -> Laboratory:
-    return Laboratory(few_cases, rehearsal, MemoryStore)
+def laboratory(few_cases: list[Task], rehearsal: RehearsedCases) -> Laboratory:
+    return Laboratory(few_cases, rehearsal)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> CheckFolder:
+    return CheckFolder(tmp_path / "check", {"model": "m"})
 
 
 def make_check(
     cases: list[Task],
-    rehearsal: Rehearsal,
-    journal: Journal,
+    rehearsal: RehearsedCases,
+    folder: CheckFolder,
     *,
     allowance: Allowance | None = None,
-    model_for: Callable[[Task, str], Model] | None = None,
+    price: tuple[float, float] | None = None,
+    play: Play | None = None,
     watch: Callable[[CheckProgress], None] = lambda step: None,
     parallel: int = 1,
     timeout: float = 60.0,
 ) -> Qualification:
     return Qualification(
-        cases=cases,
+        cases=own_references(cases),
         arms=("flat", "pg"),
-        model_for=model_for or (lambda case, arm: Reference(case.reader)),
         rehearsal=rehearsal,
-        spending=CheckSpending(allowance or Allowance()),
-        journal=journal,
-        store_for=MemoryStore,
+        spending=CheckSpending(allowance or Allowance(), Contestant("reference", price=price)),
+        folder=folder,
         retries=Retries(attempts=1),
         watch=watch,
         parallel=parallel,
         timeout=timeout,
+        play=play,
     )
 
 
 async def test_rehearsal_estimates_what_the_reference_executor_uses(
-    few_cases: list[Task], rehearsal: Rehearsal
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
 ) -> None:
     assert rehearsal.unreachable == ()
-    journal = Journal()
-    await make_check(few_cases[:4], rehearsal, journal).run()
-    for record in journal.runs():
-        assert record.requests == rehearsal.estimates[record.key[0]][record.arm].requests
+    await make_check(few_cases[:4], rehearsal, folder).run()
+    for run in folder.runs():
+        estimate = rehearsal.estimates[run.record.task][run.arm]
+        assert run.record.attempts == estimate.requests
     official, flat = rehearsal.of_arm("official"), rehearsal.of_arm("flat")
     assert official.requests == flat.requests
     assert official.prompt_tokens != flat.prompt_tokens
@@ -108,24 +114,24 @@ async def test_simulated_models_get_the_verdict_they_deserve(
 
 @pytest.mark.parametrize("calls", [0, 60, 200])
 async def test_requests_never_exceed_the_budget(
-    few_cases: list[Task], rehearsal: Rehearsal, calls: int
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder, calls: int
 ) -> None:
-    journal = Journal()
-    check = make_check(few_cases, rehearsal, journal, allowance=Allowance(calls=calls), parallel=3)
+    check = make_check(few_cases, rehearsal, folder, allowance=Allowance(calls=calls), parallel=3)
     await check.run()
-    used = sum(one.requests for one in journal.runs())
+    used = sum(run.record.attempts for run in folder.runs())
     assert used == check.spending.used.requests <= calls
     assert check.stopped == f"the budget of {calls} requests"
-    assert decide("m", journal.runs(), planned=20).page is False
+    assert decide("m", folder.runs(), planned=20).page is False
 
 
-async def test_money_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
-    journal = Journal()
-    allowance = Allowance(money=0.000001, prices=Prices(1.0, 2.0))
-    check = make_check(few_cases, rehearsal, journal, allowance=allowance)
+async def test_money_ends_a_check(
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
+) -> None:
+    allowance = Allowance(money=0.000001)
+    check = make_check(few_cases, rehearsal, folder, allowance=allowance, price=(1.0, 2.0))
     await check.run()
     assert check.stopped == "the budget of 1e-06 in money"
-    assert journal.runs() == []
+    assert folder.runs() == []
 
 
 class Slow:
@@ -136,13 +142,15 @@ class Slow:
         raise AssertionError("nobody waits that long")
 
 
-async def test_time_ends_a_check(few_cases: list[Task], rehearsal: Rehearsal) -> None:
+async def test_time_ends_a_check(
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
+) -> None:
     check = make_check(
         few_cases,
         rehearsal,
-        Journal(),
+        folder,
         allowance=Allowance(minutes=0.003),
-        model_for=lambda case, arm: Slow(),
+        play=lambda *who: Slow(),
     )
     await check.run()
     assert check.stopped == "the budget of 0.003 minutes"
@@ -168,10 +176,10 @@ class Interrupted(Exception):
 
 
 async def test_an_interrupted_check_goes_on_and_ends_the_same(
-    few_cases: list[Task], rehearsal: Rehearsal, tmp_path: Path
+    few_cases: list[Task], rehearsal: RehearsedCases, tmp_path: Path
 ) -> None:
     cases = few_cases[:5]
-    whole = Journal()
+    whole = CheckFolder(tmp_path / "whole", {})
     await make_check(cases, rehearsal, whole).run()
 
     stops = iter(range(100))
@@ -180,15 +188,14 @@ async def test_an_interrupted_check_goes_on_and_ends_the_same(
         if next(stops) in (2, 5):
             raise Interrupted
 
-    configuration: dict[str, object] = {"model": "m"}
     rounds = 0
     while True:
         rounds += 1
-        folder = CheckFolder(tmp_path / "check", configuration)
         if rounds == 2:
-            with (tmp_path / "check" / "runs.jsonl").open("ab") as file:
-                file.write(b'{"case": "torn')
-            folder = CheckFolder(tmp_path / "check", configuration)
+            torn = min((tmp_path / "check").glob("runs/*/records/*"))
+            with torn.open("ab") as file:
+                file.write(b'{"task": "torn')
+        folder = CheckFolder(tmp_path / "check", {})
         ended = True
         try:
             await make_check(cases, rehearsal, folder, watch=stop).run()
@@ -197,37 +204,37 @@ async def test_an_interrupted_check_goes_on_and_ends_the_same(
         if ended:
             break
     assert rounds == 3
-    lines = (tmp_path / "check" / "runs.jsonl").read_text().splitlines()
-    assert len(lines) == 10  # nothing was run twice
-    kept = CheckFolder(tmp_path / "check", configuration).runs()
+    files = (tmp_path / "check").glob("runs/*/records/*")
+    assert sum(file.read_bytes().count(b"\n") for file in files) == 10  # nothing was run twice
 
-    def timeless(journal: Journal) -> list[RunRecord]:
-        return sorted((replace(one, seconds=0.0) for one in journal.runs()), key=lambda r: r.key)
+    def outcomes(folder: CheckFolder) -> list[tuple[object, ...]]:
+        return [
+            (run.arm, run.outcome("m"), run.record.calls, run.record.effort)
+            for run in folder.runs()
+        ]
 
-    assert timeless(folder) == timeless(whole)
-    assert len(kept) == 10
+    assert outcomes(folder) == outcomes(whole)
 
 
 async def test_broken_runs_are_not_judged_and_run_again(
-    few_cases: list[Task], rehearsal: Rehearsal
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
 ) -> None:
-    journal = Journal()
     failures = [1]
 
-    def model_for(case: Task, arm: str) -> Model:
-        return Unreliable(Reference(case.reader), failures)
+    def play(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -> Model:
+        return Unreliable(Reference(reader), failures)
 
-    await make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run()
-    assert [one.passed for one in journal.runs()].count(None) == 1
-    verdict = decide("m", journal.runs(), planned=2)
+    await make_check(few_cases[:2], rehearsal, folder, play=play).run()
+    assert [one.passed for one in folder.runs()].count(None) == 1
+    verdict = decide("m", folder.runs(), planned=2)
     assert "1 runs were broken" in verdict.notes[-1]
-    await make_check(few_cases[:2], rehearsal, journal, model_for=model_for).run()
-    assert [one.passed for one in journal.runs()] == [True] * 4
+    await make_check(few_cases[:2], rehearsal, folder, play=play).run()
+    assert [one.passed for one in folder.runs()] == [True] * 4
 
 
 @pytest.mark.parametrize("retryable", [True, False])
 async def test_an_endpoint_that_never_answers_ends_the_check(
-    few_cases: list[Task], rehearsal: Rehearsal, retryable: bool
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder, retryable: bool
 ) -> None:
     """HTTP errors, HTML in place of JSON, dropped connections: all come as a provider's error."""
     asked = []
@@ -239,18 +246,17 @@ async def test_an_endpoint_that_never_answers_ends_the_check(
             asked.append(request)
             raise ProviderError("the answer is not JSON", retryable=retryable)
 
-    journal = Journal()
-    check = make_check(few_cases, rehearsal, journal, model_for=lambda case, arm: Failing())
+    check = make_check(few_cases, rehearsal, folder, play=lambda *who: Failing())
     await check.run()
     assert len(asked) == 3
     assert check.problem == "m: the answer is not JSON"
-    verdict = decide("m", journal.runs(), planned=20, problem=check.problem)
+    verdict = decide("m", folder.runs(), planned=20, problem=check.problem)
     assert verdict.answer is Answer.BROKEN
     assert "m: the answer is not JSON" in verdict.reasons[0]
 
 
 async def test_an_endpoint_that_says_nothing_is_broken_and_no_refusal(
-    few_cases: list[Task], rehearsal: Rehearsal
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
 ) -> None:
     class Silent:
         name = "m"
@@ -258,26 +264,23 @@ async def test_an_endpoint_that_says_nothing_is_broken_and_no_refusal(
         async def complete(self, request: ModelRequest) -> ModelReply:
             return ModelReply(" ")
 
-    journal = Journal()
-    check = make_check(few_cases, rehearsal, journal, model_for=lambda case, arm: Silent())
+    check = make_check(few_cases, rehearsal, folder, play=lambda *who: Silent())
     await check.run()
-    assert len(journal.runs()) == 3
-    assert all(one.passed is None for one in journal.runs())
-    assert decide("m", journal.runs(), planned=20).answer is Answer.BROKEN
+    assert len(folder.runs()) == 3
+    assert all(one.passed is None for one in folder.runs())
+    assert decide("m", folder.runs(), planned=20).answer is Answer.BROKEN
 
 
 async def test_an_endpoint_that_hangs_is_told_long_before_the_time_is_over(
-    few_cases: list[Task], rehearsal: Rehearsal
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
 ) -> None:
-    check = make_check(
-        few_cases, rehearsal, Journal(), model_for=lambda case, arm: Slow(), timeout=0.1
-    )
+    check = make_check(few_cases, rehearsal, folder, play=lambda *who: Slow(), timeout=0.1)
     await check.run()
     assert check.problem in ("no answer within 0.2 s", "slow: no answer within 0.1 s")
 
 
 async def test_a_slow_model_is_not_taken_for_a_silent_one(
-    few_cases: list[Task], rehearsal: Rehearsal
+    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
 ) -> None:
     class Pondering:
         def __init__(self, model: Model) -> None:
@@ -288,31 +291,34 @@ async def test_a_slow_model_is_not_taken_for_a_silent_one(
             await asyncio.sleep(0.05)
             return await self._model.complete(request)
 
-    journal = Journal()
     check = make_check(
-        few_cases[:1], rehearsal, journal, timeout=5.0,
-        model_for=lambda case, arm: Pondering(Reference(case.reader)),
+        few_cases[:1], rehearsal, folder, timeout=5.0,
+        play=lambda who, reader, about: Pondering(Reference(reader)),
     )  # fmt: skip
     await check.run()
     assert check.stopped is None
-    assert [one.passed for one in journal.runs()] == [True, True]
+    assert [one.passed for one in folder.runs()] == [True, True]
 
 
-def test_what_was_spent_survives_an_interruption(tmp_path: Path) -> None:
-    folder = CheckFolder(tmp_path, {})
-    lost = RunRecord(
-        case="c", domain="d", goal="g", kind="execute", arm="pg", passed=None,
-        ending="infrastructure_failure", requests=4, prompt_tokens=40, completion_tokens=4,
+def test_what_was_spent_survives_an_interruption(folder: CheckFolder) -> None:
+    arm = folder.create_arm(arm_configuration("m", "pg"))
+    broken = BenchRecord(
+        run_id="1", task="d/g#c", domain="d", goal="g", fingerprint="", handbook_sha256="",
+        program_sha256="", ending="infrastructure_failure", attempts=4,
+        prompt_tokens=30, completion_tokens=3, discarded_tokens=11, discarded_prompt_tokens=10,
     )  # fmt: skip
-    folder.add_run(lost)
-    folder.add_run(replace(lost, passed=True, ending="executed"))
+    judged = replace(broken, verdict={"success": True, "action_should_succeed": True})
     graded = ProbeGrade("c", 1, 1.0, 1.0, None, None, 1.0)
-    folder.add_question(0, graded, Effort(1, 100, 10))
-    folder.add_question(1, None, Effort(3, 20, 1))  # nobody answered it
-    spent = sum(CheckFolder(tmp_path, {}).spent(), Effort())
-    assert len(CheckFolder(tmp_path, {}).runs()) == 1
-    assert CheckFolder(tmp_path, {}).graded() == {0}
-    assert spent == Effort(12, 200, 19)
+    with arm.writer() as runs, journal_writer(folder.probe) as probe:
+        runs.write(broken)
+        runs.write(judged)
+        probe.write(Question(0, graded, Effort(1, 100, 10)))
+        probe.write(Question(1, None, Effort(3, 20, 1)))  # nobody answered it
+    arm.ask({"d/g#c": True})
+    resumed = CheckFolder(folder.path, {})
+    assert [run.passed for run in resumed.runs()] == [True]
+    assert resumed.graded() == {0: graded}
+    assert resumed.spent() == Effort(12, 200, 19)
 
 
 def test_what_found_nothing_does_not_take_the_place_of_a_finding(tmp_path: Path) -> None:
@@ -345,9 +351,11 @@ def test_the_last_verdict_of_a_model_is_found_again(tmp_path: Path) -> None:
         assert last_verdict(tmp_path, "a/b") is None
 
 
-def test_a_damaged_check_is_said_to_be_damaged(tmp_path: Path) -> None:
-    folder = CheckFolder(tmp_path, {})
-    (folder.path / "runs.jsonl").write_text("not JSON\n")
+@pytest.mark.parametrize("damaged", ["probe", "runs/pg/records"])
+def test_a_damaged_check_is_said_to_be_damaged(folder: CheckFolder, damaged: str) -> None:
+    folder.create_arm(arm_configuration("m", "pg"))
+    (folder.path / damaged).mkdir(exist_ok=True)
+    (folder.path / damaged / "1.jsonl").write_text("not JSON\n")
     with pytest.raises(UserMistake, match="damaged"):
-        CheckFolder(tmp_path, {})
-    assert CheckFolder(tmp_path, {}, restart=True).runs() == []
+        folder.spent()
+    assert CheckFolder(folder.path, {}, restart=True).spent() == Effort()

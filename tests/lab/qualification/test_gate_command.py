@@ -41,10 +41,12 @@ def test_json_is_one_object_and_a_second_call_spends_nothing_more() -> None:
     assert first["arms"]["pg"]["pass"] == 2
     assert first["natural"]["delta"] == 0.0
     assert first["probe"]["localisation"] is None
-    runs = Path(first["report"]).parent / "runs.jsonl"
-    before = runs.read_bytes()
+    records = sorted(Path(first["report"]).parent.glob("runs/*/records/*"))
+    before = [file.read_bytes() for file in records]
+    assert sum(text.count(b"\n") for text in before) == 8
     again = json.loads(gate("--handbook", "it", "--cases", "2", "--json").stdout)
-    assert runs.read_bytes() == before
+    later = sorted(Path(first["report"]).parent.glob("runs/*/records/*"))
+    assert b"".join(file.read_bytes() for file in later) == b"".join(before)
     assert again["used"]["requests"] == first["used"]["requests"]
 
 
@@ -66,7 +68,6 @@ def test_a_model_that_says_nothing_useful_is_not_paged(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from sopilot.protocols import ModelReply, ModelRequest
-    from sopilot_lab.qualification import whole_check as module
 
     class Mute:
         name = "mute"
@@ -74,7 +75,7 @@ def test_a_model_that_says_nothing_useful_is_not_paged(
         async def complete(self, request: ModelRequest) -> ModelReply:
             return ModelReply("I do not know.")
 
-    monkeypatch.setattr(module, "make_model", lambda name: Mute())
+    monkeypatch.setattr("sopilot.models.open.make_model", lambda name, **how: Mute())
     arguments = ["--model", "mute/one", "--handbook", "bank", "--cases", "2", "--probe", "3"]
     result = CliRunner().invoke(command, [*arguments, "--json"])
     found = json.loads(result.stdout)
@@ -169,4 +170,6 @@ def test_a_mailbox_has_a_folder_per_arm_and_task(home: Path) -> None:
 def test_an_unknown_field_of_a_mailbox_is_named_before_the_check(home: Path) -> None:
     arguments = ["--model", f"mailbox:{home}/{{view}}", "--handbook", "bank", "--cases", "2"]
     result = CliRunner().invoke(command, arguments)
-    assert "`{view}` in mailbox:DIR isn't known here; known: arm, task" in str(result.exception)
+    assert "`{view}` in mailbox:DIR isn't known here; known: task, arm, tools" in str(
+        result.exception
+    )

@@ -16,7 +16,7 @@ from sopilot.program.model import Program
 from sopilot.protocols import ModelReply, ToolCall
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
-from sopilot_lab.qualification.prepared import Rehearsal
+from sopilot_lab.qualification.plan import RehearsedCases
 from sopilot_lab.qualification.probe import (
     Cursor,
     answer_text,
@@ -26,15 +26,16 @@ from sopilot_lab.qualification.probe import (
     scores_by_depth,
     spread,
 )
+from sopilot_lab.sopbench.tasks import own_references
 
 
 @pytest.fixture(scope="module")
-def cursors(rehearsal: Rehearsal) -> list[Cursor]:
+def cursors(rehearsal: RehearsedCases) -> list[Cursor]:
     return spread(rehearsal.cursors, 40)
 
 
 def program_of(cursor: Cursor, cases: list[Task]) -> Program:
-    case = next(one for one in cases if one.key == cursor.case)
+    case = next(case for each, case in own_references(cases).items() if str(each) == cursor.case)
     return case.briefing.programs[cursor.goal]
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-from gate_records import all_but, records
+from gate_records import all_but, changed, records
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -142,15 +140,7 @@ def test_calls_after_the_goal_forbid_paging() -> None:
 
 
 def test_without_successes_the_harm_detector_is_blind() -> None:
-    blind = [
-        record
-        if record.arm != "flat"
-        else type(record)(
-            **{name: getattr(record, name) for name in record.__dataclass_fields__}
-            | {"post_goal_calls": None}
-        )
-        for record in records(HELPED)
-    ]
+    blind = [changed(run, r2=None) if run.arm == "flat" else run for run in records(HELPED)]
     verdict = decide("m", blind, ORIENTED, planned=60)
     assert names(verdict) == {"sighted", "quiet"}
     assert not verdict.page
@@ -219,9 +209,9 @@ def test_a_probe_that_could_not_fail_shows_nothing(questions: int, met: bool) ->
 def test_undefined_conditions_are_not_met() -> None:
     """No run whose goal succeeded, no pair of a class that was planned, no pair at all."""
     failing = {case: case % 2 == 1 for case in range(60)}
-    refusals = [one for one in records({"flat": failing, "pg": failing}) if one.kind == "refuse"]
+    refusals = [one for one in records({"flat": failing, "pg": failing}) if not one.should_succeed]
     broken = [
-        replace(one, passed=None, ending="infrastructure_failure", post_goal_calls=None)
+        changed(one, verdict=None, ending="infrastructure_failure", r2=None)
         for one in records({"flat": {0: True}, "pg": {0: True}})
     ]
     verdict = decide("m", [*refusals, *broken], ORIENTED, planned=31)
@@ -235,7 +225,7 @@ def test_undefined_conditions_are_not_met() -> None:
 
 def test_a_broken_endpoint_is_no_verdict_on_a_model() -> None:
     broken = [
-        replace(one, passed=None, ending="infrastructure_failure", reasons=("m: HTTP 500: oh",))
+        changed(one, verdict=None, ending="infrastructure_failure", reason="m: HTTP 500: oh")
         for one in records({"flat": GOOD, "pg": GOOD})
     ]
     verdict = decide("m", broken, planned=60)

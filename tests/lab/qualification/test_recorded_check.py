@@ -12,17 +12,12 @@ from gate_records import perfect
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelReply, ModelRequest
-from sopilot.stores.memory import MemoryStore
+from sopilot_lab.experiments.entrants import Contestant
 from sopilot_lab.experiments.run_folder import recorded_runs
-from sopilot_lab.qualification.checking import (
-    Allowance,
-    CheckSpending,
-    Journal,
-    Prices,
-    Qualification,
-)
+from sopilot_lab.qualification.checking import Allowance, CheckSpending, Qualification
+from sopilot_lab.qualification.folder import CheckFolder
 from sopilot_lab.qualification.paging_decision import decide
-from sopilot_lab.qualification.prepared import PreparedCheck, recorded_check
+from sopilot_lab.qualification.plan import PreparedCheck, recorded_check
 from sopilot_lab.qualification.probe import probe_request
 
 
@@ -58,28 +53,28 @@ class Oriented:
         return ModelReply(json.dumps(perfect(cursor)))
 
 
-async def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path) -> None:
+async def test_its_places_are_asked_about_and_its_runs_judged(sweeps: Path, tmp_path: Path) -> None:
     prepared = recorded_check("any", "reference", recorded_runs([sweeps]), 12)
     assert (prepared.arms, prepared.planned, len(prepared.runs)) == (("flat", "pg"), 6, 12)
     assert prepared.sessions == 6
     assert len({cursor.case for cursor, _ in prepared.questions}) > 1
-    journal = Journal()
+    folder = CheckFolder(tmp_path, {})
     check = Qualification(
-        cases=(),
+        cases={},
         arms=prepared.arms,
-        model_for=lambda case, arm: pytest.fail("nothing is run"),
         rehearsal=prepared.rehearsal,
-        spending=CheckSpending(Allowance(100, None, 1.0, Prices(0.0, 0.0))),
-        journal=journal,
-        store_for=MemoryStore,
+        spending=CheckSpending(Allowance(100, None, 1.0), Contestant("any")),
+        folder=folder,
         questions=prepared.questions,
         probed=Oriented(prepared),
+        play=lambda who, reader, about: pytest.fail("nothing is run"),
     )
     await check.run()
-    verdict = decide("any", prepared.runs, journal.grades(), planned=prepared.planned)
+    grades = list(folder.graded().values())
+    verdict = decide("any", prepared.runs, grades, planned=prepared.planned)
     assert (verdict.probe.questions, verdict.probe.localisation) == (12, 1.0)
     assert verdict.natural.delta == 0.0
-    assert not journal.runs()
+    assert not folder.runs()
 
 
 def test_runs_that_failed_teach_nothing_about_places(sweeps: Path) -> None:

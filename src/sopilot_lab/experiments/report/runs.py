@@ -27,7 +27,7 @@ from sopilot_lab.experiments.run_folder import (
 )
 from sopilot_lab.sopbench.recorded import Screen
 from sopilot_lab.sopbench.reference import SCHEME, TaskReference
-from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
+from sopilot_lab.statistics.outcomes import RunOutcome
 
 COMPARED: Final = ("arm", "model", "run", "tools", "language")
 SHARED: Final = (
@@ -162,12 +162,12 @@ class Series:
         return [each for each in records.values() if keep(each.task, each.should_succeed)]
 
     def outcomes(self, arm: str, keep: Keep, run: int | None = None) -> list[RunOutcome]:
-        return [as_outcome(each, arm, self.label) for each in self.judged(arm, keep, run)]
+        return [each.outcome(arm, self.label) for each in self.judged(arm, keep, run)]
 
     def every_run(self, arm: str, keep: Keep) -> list[RunOutcome]:
         """The outcomes of all runs, each with its run's number."""
         return [
-            as_outcome(each, arm, self.label, run)
+            each.outcome(arm, self.label, run)
             for run in sorted(self.arms[arm].runs if arm in self.arms else ())
             for each in self.judged(arm, keep, run)
         ]
@@ -268,20 +268,6 @@ def place_of(task: str) -> TaskReference:
     domain, _, rest = task.removeprefix(SCHEME).partition("/")
     goal, _, index = rest.partition("#")
     return TaskReference(domain, goal, int(index) if index.isdecimal() else 0)
-
-
-def as_outcome(record: BenchRecord, arm: str, label: str, run: int = 0) -> RunOutcome:
-    return RunOutcome(
-        task=record.task,
-        goal=record.goal,
-        kind=TaskKind.EXECUTE if record.should_succeed else TaskKind.REFUSE,
-        passed=record.passed,
-        arm=arm,
-        model=label,
-        domain=record.domain,
-        run=run,
-        post_goal_calls=record.r2,
-    )
 
 
 def _take(of_arm: ArmRuns, folder: RunFolder) -> int:

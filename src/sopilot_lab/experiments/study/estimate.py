@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from sopilot.messages.errors import UserMistake
-from sopilot.models.wire import wire_messages, wire_tools
-from sopilot.protocols import ModelReply, ModelRequest, Usage
+from sopilot.protocols import Usage
 from sopilot.values.text import counted, table
 from sopilot_lab.experiments.entrants import DEFAULT_USER
-from sopilot_lab.experiments.run_folder import RunConfiguration
+from sopilot_lab.experiments.rehearsal import CHARACTERS, Rehearsal
+from sopilot_lab.experiments.run_folder import Effort
 from sopilot_lab.experiments.selection import should_succeed, stratified
 from sopilot_lab.experiments.study.cells import Cell, study_cells, study_tasks
 from sopilot_lab.experiments.study.plan import Hypothesis, Study
-from sopilot_lab.experiments.trial import TrialRunner
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reference import TaskReference
 from sopilot_lab.statistics.intervals import Undefined
@@ -26,12 +23,9 @@ from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effec
 
 REHEARSED: Final = 9
 """Tasks per domain that the reference executor runs to see what an arm's requests hold."""
-_LIKE_FLAT: Final = "flat"
 SECONDS: Final = 15.0
 """Per request: about what the paper's models took on Bank."""
 AT_ONCE: Final = 8
-CHARACTERS: Final = 3.7
-"""Per token of requests, which are half JSON."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,109 +45,50 @@ class Estimate:
     like: str
 
 
-class Spent(NamedTuple):
-    """The mean cost of one task."""
-
-    requests: float = 0.0
-    prompt: float = 0.0
-    completion: float = 0.0
-    user: float = 0.0
-    """Prompt tokens of the user, if a model plays it."""
-
-    def __add__(self, other: object) -> Spent:
-        assert isinstance(other, Spent)
-        return Spent(*(item + two for item, two in zip(self, other, strict=True)))
-
-    def times(self, factor: float) -> Spent:
-        return Spent(*(item * factor for item in self))
-
-
-def text_tokens(text: str) -> float:
-    """About as many as tokenizers make of English, JSON and Chinese."""
-    wide = sum(ord(letter) > 0x2E7F for letter in text)
-    return (len(text) - wide) / CHARACTERS + wide * 0.7
-
-
 def estimate(cells: Sequence[Cell], upstream: Upstream) -> list[Estimate]:
-    """Estimate cells from a rehearsal by the reference executor. It takes no detours: a model takes
-    more. Arms that it cannot read are like `flat` with their own text."""
-    measured: dict[tuple[str, str, str], tuple[Spent, str]] = {}
+    """Estimate cells from a rehearsal of a few tasks per domain, arm and language."""
+    rehearsals: dict[str, Rehearsal] = {}
+    means: dict[tuple[str, str, str], Effort] = {}
     results = []
     for cell in cells:
         domains: dict[str, list[TaskReference]] = {}
         for task in cell.tasks:
             domains.setdefault(task.domain, []).append(task)
-        total, like = Spent(), cell.arm
+        language = cell.configuration.language
+        rehearsal = rehearsals.setdefault(language, Rehearsal(cell.configuration, upstream))
+        total = Effort()
         for domain, tasks in domains.items():
-            key = (cell.arm, cell.configuration.language, domain)
-            if key not in measured:
+            key = (cell.arm, language, domain)
+            if key not in means:
                 few = stratified(
                     tasks, lambda each: should_succeed(each, upstream), min(REHEARSED, len(tasks))
                 )
-                measured[key] = _rehearsed(cell, few, upstream)
-            spent, like = measured[key]
-            total += spent.times(len(tasks))
-        results.append(_estimate(cell, tuple(domains), total, like))
+                means[key] = asyncio.run(_mean_effort(rehearsal, cell.arm, few))
+            total += means[key].times(len(tasks))
+        results.append(_estimate(cell, tuple(domains), total, rehearsal.arm_of(cell.arm)))
     return results
 
 
-def _estimate(cell: Cell, domains: tuple[str, ...], total: Spent, like: str) -> Estimate:
+async def _mean_effort(rehearsal: Rehearsal, arm: str, tasks: Sequence[TaskReference]) -> Effort:
+    efforts = [(await rehearsal.run(arm, each))[1] for each in tasks]
+    return sum(efforts, Effort()).times(1 / len(tasks))
+
+
+def _estimate(cell: Cell, domains: tuple[str, ...], total: Effort, like: str) -> Estimate:
     user = cell.user
-    played = total.user if user.name != DEFAULT_USER else 0.0
-    cost = cell.entrant.who.cost(Usage(round(total.prompt), 0, round(total.completion)))
+    played = total.user_tokens if user.name != DEFAULT_USER else 0.0
+    cost = cell.entrant.who.cost(total.usage)
     users = user.cost(Usage(round(played)))
     return Estimate(
         cell.label,
         domains,
         len(cell.tasks),
-        round(total.requests),
-        round(total.prompt),
-        round(total.completion),
-        round(played),
-        cost if users is None or cost is None else cost + users,
-        round(total.requests * SECONDS / AT_ONCE / 3600, 2),
-        like,
+        **total.as_json(),
+        user_tokens=round(played),
+        cost=cost if users is None or cost is None else cost + users,
+        hours=round(total.requests * SECONDS / AT_ONCE / 3600, 2),
+        like=like,
     )
-
-
-def _rehearsed(cell: Cell, tasks: Sequence[TaskReference], upstream: Upstream) -> tuple[Spent, str]:
-    """The cost of a task, and the arm that was measured."""
-    own = replace(cell.configuration, model="reference", user=DEFAULT_USER, hypotheses="")
-    try:
-        return _measured(own, tasks, upstream), cell.arm
-    except UserMistake:
-        flat = replace(own, arm=_LIKE_FLAT)
-        spent = _measured(flat, tasks, upstream)
-        firsts = [TrialRunner(item, upstream) for item in (own, flat)]
-        more = sum(
-            text_tokens(firsts[0].first_message(each)) - text_tokens(firsts[1].first_message(each))
-            for each in tasks
-        )
-        prompt = spent.prompt + spent.requests * more / len(tasks)
-        return spent._replace(prompt=prompt), _LIKE_FLAT
-
-
-def _measured(
-    configuration: RunConfiguration, tasks: Sequence[TaskReference], upstream: Upstream
-) -> Spent:
-    spent: list[Spent] = []
-
-    def exchanged(request: ModelRequest, reply: ModelReply) -> None:
-        requests = [*wire_tools(request.tools), *wire_messages(request.messages)]
-        prompt = sum(text_tokens(json.dumps(item, ensure_ascii=False)) for item in requests)
-        calls = "".join(f"{call.name}{call.arguments}" for call in reply.tool_calls)
-        contents = [m.content for m in request.messages if m.role in ("user", "assistant")]
-        user = 0.0 if reply.tool_calls else sum(map(text_tokens, (*contents, reply.content)))
-        spent.append(Spent(1.0, prompt, text_tokens(reply.content + calls), user))
-
-    runner = TrialRunner(configuration, upstream, exchanged=exchanged)
-
-    async def run() -> list[Any]:
-        return [await runner.run(each) for each in tasks]
-
-    asyncio.run(run())
-    total = sum(spent, Spent())
-    return total.times(1 / len(tasks))
 
 
 def power_rows(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[dict[str, Any]]:

@@ -1,0 +1,96 @@
+"""The reference executor in a model's place: what runs will take, before the first request.
+
+It makes no detours and explains nothing, so its figures are a lower estimate.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
+from sopilot.messages.errors import UserMistake
+from sopilot.models.wire import wire_messages, wire_tools
+from sopilot.protocols import ModelReply, ModelRequest
+from sopilot.tasks.task import Task
+from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Party
+from sopilot_lab.experiments.run_folder import Effort, RunConfiguration
+from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
+from sopilot_lab.sopbench.process import Upstream
+
+LIKE_FLAT: Final = "flat"
+CHARACTERS: Final = 3.7
+"""Per token of requests, which are half JSON."""
+_WIDE: Final = re.compile("[\u2e80-\U0010ffff]+")
+
+
+def text_tokens(text: str) -> float:
+    """About as many as tokenizers make of English, JSON and Chinese."""
+    wide = sum(map(len, _WIDE.findall(text)))
+    return (len(text) - wide) / CHARACTERS + wide * 0.7
+
+
+class Rehearsal:
+    """Runs tasks under any arm. An arm that the reference executor can't read takes what `flat`
+    takes, with its own first message."""
+
+    def __init__(
+        self,
+        configuration: RunConfiguration,
+        upstream: Upstream | None = None,
+        own: Mapping[str, Task] | None = None,
+    ) -> None:
+        who = "reference"
+        self._base = replace(configuration, model=who, user=DEFAULT_USER, hypotheses="")
+        self._upstream = upstream
+        self._party = Party(Contestant(who), own=own or {})
+        self._exchanges: list[Effort] = []
+        self._runners: dict[str, TrialRunner] = {}
+        self._done: dict[tuple[str, Reference], tuple[Trial, Effort]] = {}
+        self._unread: set[str] = set()
+
+    def arm_of(self, arm: str) -> str:
+        """The arm whose requests were measured for this arm."""
+        return LIKE_FLAT if arm in self._unread else arm
+
+    async def run(self, arm: str, task: Reference) -> tuple[Trial, Effort]:
+        """The run, and what it took."""
+        if (arm, task) not in self._done:
+            self._done[arm, task] = await self._run(arm, task)
+        return self._done[arm, task]
+
+    async def _run(self, arm: str, task: Reference) -> tuple[Trial, Effort]:
+        if arm not in self._unread:
+            self._exchanges.clear()
+            try:
+                trial = await self._runner(arm).run(task)
+            except UserMistake:
+                if arm == LIKE_FLAT:
+                    raise
+                self._unread.add(arm)
+            else:
+                return trial, sum(self._exchanges, Effort())
+        trial, effort = await self.run(LIKE_FLAT, task)
+        own, flat = (
+            text_tokens(self._runner(each).first_message(task)) for each in (arm, LIKE_FLAT)
+        )
+        prompt = max(0.0, effort.prompt_tokens + effort.requests * (own - flat))
+        return trial, replace(effort, prompt_tokens=prompt)
+
+    def _runner(self, arm: str) -> TrialRunner:
+        if arm not in self._runners:
+            configuration = replace(self._base, arm=arm)
+            self._runners[arm] = TrialRunner(
+                configuration, self._upstream, self._party, exchanged=self._measure
+            )
+        return self._runners[arm]
+
+    def _measure(self, request: ModelRequest, reply: ModelReply) -> None:
+        parts = [*wire_tools(request.tools), *wire_messages(request.messages)]
+        prompt = sum(text_tokens(json.dumps(part, ensure_ascii=False)) for part in parts)
+        calls = "".join(f"{call.name}{call.arguments}" for call in reply.tool_calls)
+        contents = [m.content for m in request.messages if m.role in ("user", "assistant")]
+        user = 0.0 if reply.tool_calls else sum(map(text_tokens, (*contents, reply.content)))
+        self._exchanges.append(Effort(1, prompt, text_tokens(reply.content + calls), user))
