@@ -13,6 +13,7 @@ from adversary.recipes import Reading, Recipe, in_some_order, next_call
 from adversary.simulator import Simulator
 from adversary.tools import CONFIRM, PHONES
 from adversary.values import JSON
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.layout import Position
 from sopilot.program.model import (
     Act,
@@ -23,7 +24,6 @@ from sopilot.program.model import (
     Do,
     FailStep,
     Kind,
-    Literal,
     ReturnStep,
 )
 from sopilot.trace.events import (
@@ -132,7 +132,7 @@ class Executor:
         wanted = {
             parameter: self.values(here).get(term.name)
             for parameter, term in step.arguments
-            if not isinstance(term, Literal) and term.name not in locals_
+            if not isinstance(term, Constant) and term.name not in locals_
         }
         return {name: value for name, value in wanted.items() if value is not None}
 

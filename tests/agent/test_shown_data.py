@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 from desk_runs import briefing_of, play
 
-from sopilot.program.model import Act, Literal
+from sopilot.handbook.requirements import Constant
+from sopilot.program.model import Act
 from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_literal, quote_value
@@ -32,7 +33,7 @@ def held(arguments: MoveArguments) -> Iterator[set[str]]:
         yield {parameter}
         if isinstance(term, Value):
             yield spelled(term.value)
-        elif isinstance(term, Literal):
+        elif isinstance(term, Constant):
             yield {quote_literal(term.value)}
         else:
             yield {str(getattr(term, "name", term))}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sopilot.handbook.requirements import Scalar
+from sopilot.handbook.requirements import Constant, Scalar
 from sopilot.program.model import (
     Act,
     Always,
@@ -23,7 +23,6 @@ from sopilot.program.model import (
     Function,
     Holds,
     Kind,
-    Literal,
     Local,
     Program,
     ReturnStep,
@@ -100,7 +99,7 @@ def _values(arguments: Arguments, known: dict[str, Scalar]) -> dict[str, Scalar]
     for name, term in arguments:
         if isinstance(term, Local):
             values[name] = known[term.name]
-        elif isinstance(term, Literal):
+        elif isinstance(term, Constant):
             values[name] = term.value
         else:
             assert isinstance(term, Unknown)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sopilot.compiler.pipeline import Compiled, compile_handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.handbook.requirements import Binding, Leaf
+from sopilot.handbook.requirements import Binding, Constant, Leaf
 from sopilot.program.codec import program_to_yaml
-from sopilot.program.model import Act, Argument, CallArgument, Check, Literal, Local
+from sopilot.program.model import Act, Argument, CallArgument, Check, Local
 
 HEAD = """\
 handbook: calls
@@ -45,7 +45,7 @@ def checked(one: Compiled) -> list[tuple[str, dict[str, Argument]]]:
 
 def test_inputs_that_the_action_line_does_not_mention_are_still_passed() -> None:
     one = compiled(HEAD + "procedures:\n  send_one: {action: send(amount=1)}\n")["send_one"]
-    assert goal(one) == {"user": Local("user"), "to": Local("to"), "amount": Literal(1)}
+    assert goal(one) == {"user": Local("user"), "to": Local("to"), "amount": Constant(1)}
     assert one.program.functions["send_one"].parameters == ("user", "to")
     # What the action itself requires is about the user who is passed.
     assert checked(one) == [("known", {"user": Local("user")})]
@@ -59,10 +59,10 @@ def test_an_input_that_is_fixed_or_renamed_is_that_under_requires_too() -> None:
         "    requires: [small(amount), known(to)]\n"
     )
     one = compiled(text)["send_one"]
-    assert goal(one) == {"user": Local("user"), "to": Local("friend"), "amount": Literal(1)}
+    assert goal(one) == {"user": Local("user"), "to": Local("friend"), "amount": Constant(1)}
     assert checked(one) == [
         ("known", {"user": Local("user")}),
-        ("small", {"amount": Literal(1)}),
+        ("small", {"amount": Constant(1)}),
         ("known", {"user": Local("friend")}),
     ]
 

@@ -31,7 +31,6 @@ from sopilot.handbook.requirements import (
 )
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
-from sopilot.program.model import Literal
 
 A, B, C = Leaf("a"), Leaf("b"), Leaf("c")
 
@@ -106,7 +105,7 @@ def test_names_that_a_call_may_leave_out() -> None:
 def test_null_is_passed_only_to_inputs_that_take_it(item: Input, passed: bool) -> None:
     call = ActionCall("look", (("x", Constant(None)),))
     arguments = verifier_arguments(call, Action("look", (item,)), Predicate("a"))
-    assert arguments == ((("x", Literal(None)),) if passed else ())
+    assert arguments == ((("x", Constant(None)),) if passed else ())
 
 
 def test_a_procedure_alone_is_what_it_is_among_all() -> None:

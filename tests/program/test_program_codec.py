@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from random_handbooks import SCALARS, TEXTS, compiled_programs, random_handbook
 
+from sopilot.handbook.requirements import Constant
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import UserMistake
 from sopilot.program import codec
@@ -23,7 +24,6 @@ from sopilot.program.model import (
     FailStep,
     Function,
     Kind,
-    Literal,
     Program,
     Source,
 )
@@ -58,7 +58,7 @@ def random_programs(seed: int) -> Iterator[Program]:
 def _awkward(step: T, dice: random.Random) -> T:
     if isinstance(step, Act):
         arguments = tuple(
-            (name, Literal(dice.choice(SCALARS)) if dice.random() < 0.4 else term)
+            (name, Constant(dice.choice(SCALARS)) if dice.random() < 0.4 else term)
             for name, term in step.arguments
         )
         return replace(step, arguments=arguments, says=dice.choice(TEXTS))
@@ -95,7 +95,7 @@ def _program(
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), "\ud800", 10**400])
 def test_values_that_no_file_can_hold_are_refused(value: object) -> None:
-    act = Act("a", "tool", (("x", Literal(value)),))  # type: ignore[arg-type] # a hostile value
+    act = Act("a", "tool", (("x", Constant(value)),))  # type: ignore[arg-type] # a hostile value
     with pytest.raises(UserMistake) as caught:
         program_to_yaml(_program(act))
     assert caught.value.diagnostics[0].code == "unwritable-value"

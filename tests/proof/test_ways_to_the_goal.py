@@ -9,7 +9,7 @@ from vm_programs import LOGGED_IN, TRANSFER, program
 from vm_runs import ARGUMENTS, Run
 
 from sopilot.audit.audit import audit_trace
-from sopilot.handbook.requirements import Path
+from sopilot.handbook.requirements import Constant, Path
 from sopilot.machine.proof.leaves import LeafVerdict, ProofLevel, Prover
 from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.program.model import (
@@ -27,7 +27,6 @@ from sopilot.program.model import (
     Guarded,
     Holds,
     Kind,
-    Literal,
     Local,
     Option,
     ReturnStep,
@@ -247,7 +246,7 @@ def test_another_call_of_the_goal_is_not_this_one() -> None:
 
 
 def test_what_was_done_counts_by_its_values() -> None:
-    first = Act("first", "reserve", (("x", Literal(1)),))
+    first = Act("first", "reserve", (("x", Constant(1)),))
     run = started(process(first, ACT, DONE))
     run.tool("reserve", x=1)
     assert run.place == "go@act"

@@ -26,11 +26,11 @@ from sopilot.audit.leaf_reading import (
     mistyped_input,
 )
 from sopilot.audit.state import AuditState, DoubtKey, ProcessView, filled_sentence
-from sopilot.handbook.requirements import Path
+from sopilot.handbook.requirements import Constant, Path
 from sopilot.machine.layout import FunctionLayout
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import sentence
-from sopilot.program.model import Act, Check, Do, Emit, Kind, Literal
+from sopilot.program.model import Act, Check, Do, Emit, Kind
 from sopilot.program.walk import Activation, Flow, Walk, passed_values
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import has_withheld
@@ -148,7 +148,7 @@ def _argument_problems(run: AuditState, step: Act, arguments: Mapping[str, JSON]
         yield sentence("audit.input-type", name=mistyped)
     seen: dict[str, JSON] = {}
     for name, term in inputs.items():
-        if isinstance(term, Literal):
+        if isinstance(term, Constant):
             if name not in arguments or not same(term.value, arguments[name]):
                 yield sentence("audit.not-fixed", name=name)
         elif not isinstance(term, Path) and name in arguments:
@@ -163,10 +163,10 @@ def values_at_the_act(
     """P1: the names of the act have the values that it gives them, or none."""
     values = process.root_values
     for _, term in step.arguments:
-        if not isinstance(term, Literal | Path):
+        if not isinstance(term, Constant | Path):
             values.pop(term.name, None)
     for name, term in step.arguments:
-        if not isinstance(term, Literal | Path) and name in arguments:
+        if not isinstance(term, Constant | Path) and name in arguments:
             values[term.name] = arguments[name]
     return values
 

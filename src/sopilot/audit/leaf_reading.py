@@ -14,12 +14,12 @@ from functools import cached_property
 
 from sopilot.audit.findings import Unjudgeable
 from sopilot.audit.state import Judged, ProcessView, SessionCall, calls_of, newest_answer
-from sopilot.handbook.requirements import Path
+from sopilot.handbook.requirements import Constant, Path
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.recipes import MOST_ELEMENTS
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
-from sopilot.program.model import Act, ActionFacts, Kind, Literal, Local, Unknown
+from sopilot.program.model import Act, ActionFacts, Kind, Local, Unknown
 from sopilot.trace.redaction import has_withheld, is_reference
 from sopilot.values.json import (
     JSON,
@@ -307,7 +307,7 @@ class LeafEvidence:
         function = self.layout.function
         arguments: dict[str, JSON] = {}
         for parameter, term in act.arguments:
-            if isinstance(term, Literal):
+            if isinstance(term, Constant):
                 arguments[parameter] = term.value
                 continue
             if isinstance(term, Path):
@@ -714,9 +714,9 @@ def _is_about(
 def _gate_inputs(act: Act, values: Mapping[str, JSON]) -> dict[str, JSON]:
     """The inputs that the gate is about; the others are the user's to give."""
     return {
-        name: term.value if isinstance(term, Literal) else values[term.name]
+        name: term.value if isinstance(term, Constant) else values[term.name]
         for name, term in act.arguments
-        if isinstance(term, Literal) or (not isinstance(term, Path) and term.name in values)
+        if isinstance(term, Constant) or (not isinstance(term, Path) and term.name in values)
     }
 
 

@@ -30,7 +30,6 @@ from sopilot.program.model import (
     CallArguments,
     Function,
     Kind,
-    Literal,
     Local,
     ReturnStep,
     Step,
@@ -206,9 +205,7 @@ def verifier_arguments(call: ActionCall, action: Action, predicate: Predicate) -
                 arguments.append((item.name, Unknown(item.name)))
         elif term == Constant(None) and not item.required and not _takes_null(item):
             continue  # no value at all
-        elif isinstance(term, Constant):
-            arguments.append((item.name, Literal(term.value)))
-        elif isinstance(term, Path):
+        elif isinstance(term, Constant | Path):
             arguments.append((item.name, term))
         elif term.name in predicate.parameters:
             arguments.append((item.name, Local(term.name)))

@@ -29,7 +29,6 @@ from sopilot.handbook.requirements import (
     First,
     Leaf,
     Name,
-    Scalar,
     Term,
     names_in,
 )
@@ -46,7 +45,6 @@ from sopilot.program.model import (
     FailStep,
     Guarded,
     Holds,
-    Literal,
     Local,
     ReturnStep,
     Some,
@@ -96,8 +94,7 @@ def inputs_by_name(terms: Binding, goal: Action, procedure: Procedure) -> dict[s
 
 def argument_of(term: Term, scope: frozenset[str]) -> Argument:
     if isinstance(term, Constant):
-        value: Scalar = term.value
-        return Literal(value)
+        return term
     return Local(term.name) if term.name in scope else Unknown(term.name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.evidence import frame_results, is_done, next_wanted
 from sopilot.machine.layout import Position, Programs, locate
 from sopilot.machine.moves import NEXT, is_true
@@ -20,7 +21,6 @@ from sopilot.program.model import (
     CompleteStep,
     Do,
     Emit,
-    Literal,
     ReturnStep,
     Step,
 )
@@ -59,7 +59,7 @@ def _passed_on(here: Position, action: str) -> dict[str, JSON]:
 
 
 def _value(term: Argument, values: Mapping[str, JSON]) -> JSON:
-    return term.value if isinstance(term, Literal) else values.get(term.name)
+    return term.value if isinstance(term, Constant) else values.get(term.name)
 
 
 def _asked_for(here: Position, action: str) -> list[Act]:
@@ -159,7 +159,7 @@ def _named_here(step: Check, missing: Iterable[str]) -> list[str]:
     names = {
         name: term.name
         for name, term in step.arguments
-        if not isinstance(term, Literal) and term.name not in parameters
+        if not isinstance(term, Constant) and term.name not in parameters
     }
     return [names.get(name, name) for name in missing]
 

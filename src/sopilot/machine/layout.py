@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration, Frame, Process
 from sopilot.messages.catalogue import sentence
@@ -19,7 +20,6 @@ from sopilot.program.model import (
     Function,
     Guarded,
     Kind,
-    Literal,
     Program,
     Step,
     Unknown,
@@ -99,7 +99,7 @@ class ProgramLayout:
     def depends_on(self, step: Check, names: frozenset[str]) -> bool:
         """Whether the result of a check may depend on these names: they are its arguments, or a
         function below it learns them."""
-        if any(not isinstance(term, Literal) and term.name in names for _, term in step.arguments):
+        if any(not isinstance(term, Constant) and term.name in names for _, term in step.arguments):
             return True
         waiting, seen = [step.function], {step.function}
         while waiting:

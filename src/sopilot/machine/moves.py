@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.evidence import bind_evidence
 from sopilot.machine.layout import Moved, Position, Refused, refused
 from sopilot.machine.state import Bound, Frame, RuleKey
@@ -18,7 +19,6 @@ from sopilot.program.model import (
     Do,
     Emit,
     Kind,
-    Literal,
     ReturnStep,
     Unknown,
 )
@@ -100,7 +100,7 @@ def _resolve(
     for parameter, term in step.arguments:
         have = value_of(term, here.layout, learning.frames[-1], learning.known)
         value = supplied.pop(parameter, None)
-        if value is None and not isinstance(term, Literal) and term.name not in parameters:
+        if value is None and not isinstance(term, Constant) and term.name not in parameters:
             value = supplied.pop(term.name, None)
         if value is None:
             if have is not MISSING:
@@ -111,7 +111,7 @@ def _resolve(
             values[parameter] = have
         else:
             values[parameter] = value
-            if not isinstance(term, Literal) and (
+            if not isinstance(term, Constant) and (
                 have is MISSING or not here.program.agree(have, value)
             ):
                 learning.learn(term.name, value)

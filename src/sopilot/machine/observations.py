@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.handbook.model import BUILT_IN
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.evidence import fits_result, frame_results, is_done, renewed
 from sopilot.machine.layout import (
     Moved,
@@ -27,7 +28,7 @@ from sopilot.machine.state import (
     Process,
 )
 from sopilot.machine.terms import Learning, plain_arguments
-from sopilot.program.model import Act, Ask, Do, Literal, Step
+from sopilot.program.model import Act, Ask, Do, Step
 from sopilot.trace.events import (
     CLOCK,
     CONNECTED,
@@ -86,7 +87,7 @@ def _amended(programs: Programs, configuration: Configuration, fields: Fields) -
     return {
         term.name: arguments[parameter]
         for parameter, term in plain_arguments(here.step.arguments)
-        if not isinstance(term, Literal) and parameter in arguments
+        if not isinstance(term, Constant) and parameter in arguments
     }
 
 

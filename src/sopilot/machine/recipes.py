@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
-from sopilot.handbook.requirements import Path
-from sopilot.program.model import Act, Literal
+from sopilot.handbook.requirements import Constant, Path
+from sopilot.program.model import Act
 from sopilot.values.json import JSON
 
 
@@ -101,7 +101,7 @@ def wanted_calls(
         free: list[str] = []
         value: JSON | Absent
         for parameter, term in act.arguments:
-            if isinstance(term, Literal):
+            if isinstance(term, Constant):
                 value = term.value
             elif isinstance(term, Path):
                 value = at_path(term, answered)

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from sopilot.handbook.requirements import Path
+from sopilot.handbook.requirements import Constant, Path
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout
 from sopilot.machine.state import Configuration, Frame, Process
-from sopilot.program.model import Act, Argument, Arguments, CallArguments, Check, Literal, Unknown
+from sopilot.program.model import Act, Argument, Arguments, CallArguments, Check, Unknown
 from sopilot.values.json import JSON, MISSING, Missing, parts_of
 from sopilot.values.text import abbreviation_name, digest_of
 
 _OPEN = (Unknown, Path)
-_FIXED = (Literal, Path)
+_FIXED = (Constant, Path)
 
 
 def value_of(
@@ -27,7 +27,7 @@ def value_of(
     A parameter is looked up in the frame alone: the process may know another
     value under the same name.
     """
-    if isinstance(term, Literal):
+    if isinstance(term, Constant):
         return term.value
     name = term.name
     if name in frame.locals:
@@ -111,7 +111,7 @@ class Learning:
             if not isinstance(step, Check):
                 return
             term = dict(step.arguments).get(name)
-            if term is None or isinstance(term, Literal):
+            if term is None or isinstance(term, Constant):
                 return
             name = term.name
 

@@ -63,7 +63,7 @@ from sopilot.handbook.fields import (
 )
 from sopilot.handbook.grammar import Translated
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
-from sopilot.handbook.requirements import Path, Scalar
+from sopilot.handbook.requirements import Constant, Path, Scalar
 from sopilot.handbook.yaml import Value, child, emit, parse_nodes
 from sopilot.messages.diagnostic import Diagnostic, DiagnosticCollector, Place, Positioned
 from sopilot.messages.errors import UserMistake, mistake
@@ -88,7 +88,6 @@ from sopilot.program.model import (
     Function,
     Guarded,
     Holds,
-    Literal,
     Local,
     Option,
     Program,
@@ -175,11 +174,11 @@ def _argument_to_yaml(argument: CallArgument) -> str:
 def _argument_from_scalar(value: Scalar) -> CallArgument:
     if isinstance(value, str) and value[:1] in ("$", "?"):
         if value[1:2] == value[0]:
-            return Literal(value[1:])
+            return Constant(value[1:])
         if value[0] == "?":
             return Unknown(value[1:])
         return path_from_text(value[1:]) or Local(value[1:])
-    return Literal(value)
+    return Constant(value)
 
 
 _PATH = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\.|(?:\.[A-Za-z_][A-Za-z0-9_]*|\[[0-9]{1,6}\])+)")

@@ -12,7 +12,7 @@ from typing import Any
 
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.grammar import NOW
-from sopilot.handbook.requirements import Path, Scalar
+from sopilot.handbook.requirements import Constant, Path
 
 FORMAT = 1
 """Version of the program artifact."""
@@ -25,23 +25,6 @@ class Local:
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Literal:
-    """A value. ``1``, ``1.0`` and ``true`` are three values."""
-
-    value: Scalar
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, Literal)
-            and type(self.value) is type(other.value)
-            and self.value == other.value
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self.value), self.value))
-
-
 @dataclass(frozen=True, slots=True)
 class Unknown:
     """A value that earlier evidence or the user supplies."""
@@ -49,7 +32,7 @@ class Unknown:
     name: str
 
 
-Argument = Local | Literal | Unknown
+Argument = Local | Constant | Unknown
 Arguments = tuple[tuple[str, Argument], ...]
 
 CallArgument = Argument | Path

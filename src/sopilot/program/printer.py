@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sopilot.handbook.requirements import Path
+from sopilot.handbook.requirements import Constant, Path
 from sopilot.program.codec import json_to_yaml
 from sopilot.program.model import (
     Act,
@@ -21,7 +21,6 @@ from sopilot.program.model import (
     Function,
     Guarded,
     Holds,
-    Literal,
     Program,
     ReturnStep,
     Some,
@@ -73,7 +72,7 @@ def print_condition(condition: Condition) -> str:
 
 
 def print_argument(argument: CallArgument) -> str:
-    if isinstance(argument, Literal):
+    if isinstance(argument, Constant):
         return json_to_yaml(argument.value)
     if isinstance(argument, Path):
         return str(argument)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol, TypeVar
 
+from sopilot.handbook.requirements import Constant
 from sopilot.program.model import (
     Act,
     Always,
@@ -28,7 +29,6 @@ from sopilot.program.model import (
     Function,
     Holds,
     Kind,
-    Literal,
     ReturnStep,
     Some,
     Step,
@@ -298,7 +298,7 @@ def passed_values(
     """P1: one value per name. A name that the caller doesn't know has the process's value."""
     passed: dict[str, JSON] = {}
     for parameter, term in arguments:
-        if isinstance(term, Literal):
+        if isinstance(term, Constant):
             passed[parameter] = term.value
             continue
         value = values.get(term.name)

@@ -12,13 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
 from sopilot.machine.proof.agenda import Need, Plan, inputs_beside, plan_call
 from sopilot.machine.proof.guard import Hold, license_here
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.terms import plain_arguments, whole_values
-from sopilot.program.model import Act, Guarded, Kind, Literal
+from sopilot.program.model import Act, Guarded, Kind
 from sopilot.session import admission
 from sopilot.session.admission import Admitted, admit, as_received, hold_call
 from sopilot.session.calls import begin, perform
@@ -173,7 +174,7 @@ def _starts(session: Session, action: str, arguments: Mapping[str, JSON]) -> lis
                 if name in layout.entry.parameters
             }
             for parameter, term in plain_arguments(step.arguments):
-                if not isinstance(term, Literal) and term.name in layout.entry.parameters:
+                if not isinstance(term, Constant) and term.name in layout.entry.parameters:
                     values.pop(term.name, None)
                     if arguments.get(parameter) is not None:
                         values[term.name] = arguments[parameter]
@@ -242,7 +243,7 @@ def _filled(
             parameter: session.supplied[term.name]
             for parameter, term in plain_arguments(call.act.arguments)
             if parameter in call.open
-            and not isinstance(term, Literal)
+            and not isinstance(term, Constant)
             and term.name in session.supplied
         }
         return (

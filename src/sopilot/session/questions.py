@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.handbook.consent import reply_to
 from sopilot.handbook.model import ASK_USER, BUILT_IN, CONFIRM, PROCEDURE, values_asked_about
+from sopilot.handbook.requirements import Constant
 from sopilot.handbook.wording import fill
 from sopilot.messages.errors import RunEnded
-from sopilot.program.model import Literal, Program
+from sopilot.program.model import Program
 from sopilot.protocols import ToolResult
 from sopilot.trace.redaction import MASK
 from sopilot.values.json import JSON
@@ -89,7 +90,7 @@ def find_question(
     """The question of a program about these arguments; ``None`` if no program asks it."""
     for program, function, act in question_steps(programs):
         fixed = dict(act.arguments)
-        subject = {key: term.value for key, term in act.arguments if isinstance(term, Literal)}
+        subject = {key: term.value for key, term in act.arguments if isinstance(term, Constant)}
         if act.action != name or not arguments.keys() <= fixed.keys():
             continue
         # Two procedures may tell the user of one action in different words.

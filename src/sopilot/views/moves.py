@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.evidence import frame_results, next_wanted
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
@@ -25,7 +26,6 @@ from sopilot.program.model import (
     CompleteStep,
     Emit,
     FailStep,
-    Literal,
     Program,
     ReturnStep,
     Step,
@@ -179,7 +179,7 @@ def _needed_first(machine: Machine, goal: str) -> frozenset[str]:
     here = machine.beginning(goal)
     if here is None or not isinstance(here.step, Check):
         return frozenset()
-    terms = (term for _, term in here.step.arguments if not isinstance(term, Literal))
+    terms = (term for _, term in here.step.arguments if not isinstance(term, Constant))
     return frozenset(term.name for term in terms)
 
 
@@ -233,7 +233,7 @@ def _filled(
     """With values where there are any, and the name where one has to be found out."""
     filled: list[tuple[str, CallArgument | Value]] = []
     for parameter, term in arguments:
-        if isinstance(term, Literal):
+        if isinstance(term, Constant):
             filled.append((parameter, Value(term.value)))
         elif term.name in known:
             filled.append((parameter, Value(known[term.name])))

@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from sopilot.handbook.grammar import in_language
+from sopilot.handbook.requirements import Constant
 from sopilot.handbook.wording import Named, fill, named, negative, placeholders
 from sopilot.messages.scaffold import words
 from sopilot.program.model import (
@@ -23,7 +24,6 @@ from sopilot.program.model import (
     Function,
     Holds,
     Kind,
-    Literal,
     Program,
     ReturnStep,
     Some,
@@ -197,7 +197,7 @@ def check_saying(step: Check, program: Program, language: str) -> Saying | None:
 
 def _argument_values(step: Check) -> dict[str, object]:
     return {
-        parameter: term.value if isinstance(term, Literal) else Named(term.name)
+        parameter: term.value if isinstance(term, Constant) else Named(term.name)
         for parameter, term in step.arguments
     }
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.affordances import completed
 from sopilot.machine.evidence import frame_results
 from sopilot.machine.layout import Position
 from sopilot.machine.proof.guard import license_here
 from sopilot.messages.catalogue import worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
-from sopilot.program.model import Act, Ask, Check, FailStep, Literal, Unknown
+from sopilot.program.model import Act, Ask, Check, FailStep, Unknown
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 from sopilot.views.frame import render_frame, told_on_failing
@@ -56,7 +57,9 @@ def _origins(here: Position) -> dict[str, str]:
     for frame in here.process.frames[:-1]:
         step = here.program.functions[frame.function].steps[frame.cursor]
         if isinstance(step, Check):
-            terms = [(name, item) for name, item in step.arguments if not isinstance(item, Literal)]
+            terms = [
+                (name, item) for name, item in step.arguments if not isinstance(item, Constant)
+            ]
             origins = {name: origins.get(item.name, item.name) for name, item in terms}
     return {name: other for name, other in origins.items() if name != other}
 

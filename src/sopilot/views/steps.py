@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from sopilot.handbook.grammar import in_language
-from sopilot.handbook.requirements import Path
+from sopilot.handbook.requirements import Constant, Path
 from sopilot.messages.scaffold import words
 from sopilot.program.model import (
     MISSING_RECIPE,
@@ -24,7 +24,6 @@ from sopilot.program.model import (
     Emit,
     Function,
     Kind,
-    Literal,
     Program,
     ReturnStep,
     Step,
@@ -188,7 +187,7 @@ class StepWriter:
         return written
 
     def argument(self, argument: CallArgument) -> str:
-        if isinstance(argument, Literal):
+        if isinstance(argument, Constant):
             return quote_literal(argument.value)
         if isinstance(argument, Unknown):
             return self.say("unknown", name=argument.name)

@@ -12,9 +12,9 @@ from typing import NamedTuple
 from sopilot.agent.approvers import EVERYTHING_TOLD
 from sopilot.agent.reference.judging import Seen
 from sopilot.agent.resume import NEVER_MADE
-from sopilot.handbook.requirements import Path
+from sopilot.handbook.requirements import Constant, Path
 from sopilot.messages.scaffold import LANGUAGES
-from sopilot.program.model import Literal, Unknown
+from sopilot.program.model import Unknown
 from sopilot.protocols import Message, ModelRequest, ToolCall
 from sopilot.trace.events import Call, Complete, Fail, Return, Start
 from sopilot.values.json import JSON
@@ -247,7 +247,7 @@ def call_arguments(
     the same names for other things, so there it counts only when the user cannot tell."""
     resolved = Resolved()
     for parameter, term in arguments:
-        if isinstance(term, Literal | Value):
+        if isinstance(term, Constant | Value):
             resolved.values[parameter] = term.value
         elif isinstance(term, Path):
             # The recipe says which answer has it.

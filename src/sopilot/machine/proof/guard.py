@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.affordances import completed
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
@@ -24,7 +25,6 @@ from sopilot.program.model import (
     CompleteStep,
     FailStep,
     Guarded,
-    Literal,
     Program,
     ReturnStep,
 )
@@ -186,7 +186,7 @@ def _other_act(step: Act, arguments: Mapping[str, JSON]) -> Hold | None:
     an act that nothing was checked for."""
     chosen: dict[str, JSON] = {}
     for parameter, term in plain_arguments(step.arguments):
-        if isinstance(term, Literal):
+        if isinstance(term, Constant):
             continue
         value = arguments.get(parameter)
         if not same(value, chosen.setdefault(term.name, value)):

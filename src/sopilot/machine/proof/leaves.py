@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
-from sopilot.handbook.requirements import Path
+from sopilot.handbook.requirements import Constant, Path
 from sopilot.machine.evidence import asked_otherwise, may_disturb, renewed, stale_since
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, Programs
 from sopilot.machine.moves import parameter_values, rule_key
@@ -20,7 +20,7 @@ from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, NONE, CallRecord, Configuration, Process, RuleKey
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
-from sopilot.program.model import Act, Kind, Literal
+from sopilot.program.model import Act, Kind
 from sopilot.trace.events import Return
 from sopilot.values.json import (
     JSON,
@@ -81,7 +81,7 @@ def named_by(call: WantedCall) -> set[str]:
     return {
         term.name
         for parameter, term in call.act.arguments
-        if parameter in call.arguments and not isinstance(term, Literal | Path)
+        if parameter in call.arguments and not isinstance(term, Constant | Path)
     }
 
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.proof.leaves import (
     LeafVerdict,
@@ -31,7 +32,6 @@ from sopilot.program.model import (
     Choose,
     Do,
     Emit,
-    Literal,
     ReturnStep,
 )
 from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_values, truth
@@ -106,7 +106,7 @@ def values_at_the_act(
     values: dict[str, JSON] = {}
     names: set[str] = set()
     for parameter, term in plain_arguments(step.arguments):
-        if isinstance(term, Literal):
+        if isinstance(term, Constant):
             if parameter not in arguments or not same(term.value, arguments[parameter]):
                 return sentence("fixed-input", name=parameter, value=shown(term.value))
             continue
