@@ -11,6 +11,7 @@ from vm_runs import Run, decided, logged_in
 
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.layout import Limits
+from sopilot.machine.moves import names_of
 from sopilot.program.model import (
     Act,
     Check,
@@ -231,4 +232,4 @@ def test_the_checks_that_a_group_is_blamed_on(
     run.ok(Return())
     frame = run.configuration.frame
     assert frame is not None
-    assert frame.slots["money"].unmet == bound
+    assert names_of(frame.slots["money"].unmet) == bound

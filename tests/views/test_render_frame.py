@@ -125,7 +125,8 @@ def _worst(program: Program, value: object, language: str) -> int:
     longest = 0
     for function in program.functions.values():
         evidence = tuple(range(10**12, 10**12 + 50))
-        blamed = (max(program.functions, key=len),) * 9
+        longest_first = sorted(program.functions, key=len, reverse=True)
+        blamed = tuple(Bound(None, (), 0, name) for name in longest_first)
         results = {
             slot: Bound(None, evidence, 1, slot, value, blamed) for slot in shown_slots(function)
         }

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.wording import fill, named
 from sopilot.machine.state import Status
 from sopilot.program.model import Check, Function, Kind, Program
-from sopilot.program.walk import checks_to_blame
 from sopilot.session.session import Session
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON
@@ -32,8 +30,8 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         result.seq: f"#{result.seq} {result.action}: {quote_value(result.value, EVIDENCE_SHOWN)}"
         for result in process.results
     }
-    events = [own_event for own_event in session.own_events if own_event.process == process.id]
-    blamed = _to_blame(program, events)
+    events = (event for event in session.own_events if event.process == process.id)
+    blamed = None if process.unmet is None else {item.producer for item in process.unmet}
     match: dict[str, Refusal] = {}
     for event, values in _returns(events):
         if blamed is not None and event.seq not in blamed:
@@ -52,39 +50,7 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
     return tuple(reversed(match.values()))
 
 
-@dataclass(slots=True)
-class _Activation:
-    """A function that is being run: what is bound in it, and the returns to blame for that."""
-
-    function: Function
-    results: dict[str, bool | None] = field(default_factory=dict)
-    returns: dict[str, set[int]] = field(default_factory=dict)
-
-    def blamed(self) -> set[int]:
-        steps = checks_to_blame(self.function, self.results)
-        return {seq for step in steps for seq in self.returns[step.slot]}
-
-
-def _to_blame(program: Program, events: list[Event]) -> set[int] | None:
-    """The returns that the refusal rests on; ``None`` where it was refused before the end."""
-    running = [_Activation(program.functions[program.entry])]
-    for event in events:
-        payload = event.payload
-        if event.kind == "call":
-            running.append(_Activation(program.functions[payload["function"]]))
-        elif event.kind == "return" and len(running) > 1:
-            inner = running.pop()
-            group = inner.function.kind is Kind.GROUP
-            running[-1].results[payload["slot"]] = payload["bound"]["holds"]
-            running[-1].returns[payload["slot"]] = inner.blamed() if group else {event.seq}
-        elif event.kind == "reuse" and "slot" in payload:
-            running[-1].results[payload["slot"]] = payload["holds"]
-            running[-1].returns[payload["slot"]] = {payload["producer"]}
-    ended = events[-1].kind == "fail" and events[-1].payload.get("accepting")
-    return running[0].blamed() if len(running) == 1 and ended else None
-
-
-def _returns(events: list[Event]) -> Iterator[tuple[Event, Mapping[str, JSON]]]:
+def _returns(events: Iterable[Event]) -> Iterator[tuple[Event, Mapping[str, JSON]]]:
     opened: dict[int, Mapping[str, JSON]] = {}
     for event in events:
         if event.kind == "call":

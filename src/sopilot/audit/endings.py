@@ -20,6 +20,7 @@ from sopilot.audit.state import (
 )
 from sopilot.machine.evidence import frame_results
 from sopilot.machine.layout import Position
+from sopilot.machine.moves import blamed
 from sopilot.machine.state import Frame
 from sopilot.machine.terms import plain_arguments, value_of
 from sopilot.messages.catalogue import sentence
@@ -180,8 +181,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
         or _turned_down(run, process)
     )
     reason = event.payload.get("reason", "")
-    at_root = refusing and len(process.frames) == 1
-    blamed = run.to_blame(here.layout, here.frame) if at_root else None
+    returns = {item.producer for item in blamed(here.layout.function, here.frame.slots)}
     run.refusals.append(
         RefusedGoal(
             event.seq,
@@ -191,7 +191,7 @@ def judge_fail(run: AuditState, event: Event, process: ProcessView, here: Positi
             tuple(
                 item.as_cause()
                 for item in process.unmet
-                if blamed is None or item.producer in blamed
+                if not refusing or item.producer in returns
             ),
             obstacle,
             str(step.says) if isinstance(step, FailStep) else "",

@@ -331,7 +331,6 @@ def judge_return(run: AuditState, step: Step, process: ProcessView, here: Positi
     event, made, frame = step.event, step.made.payload, here.frame
     bound = step.after.processes[process.id].frames[-1].slots[made["slot"]]
     if not here.layout.soft:
-        run.blamed[event.seq] = run.to_blame(here.layout, frame)
         return
     citations = made["evidence"]
     cited = bind_evidence(here, citations)

@@ -21,7 +21,6 @@ from sopilot.machine.state import NEVER, CallRecord, Configuration, Frame, Proce
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, ActionFacts, Function, Kind, Program, Step
-from sopilot.program.walk import checks_to_blame
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON, ArgumentsKey, Fields, Judge, same, spoken_at
@@ -411,8 +410,6 @@ class AuditState:
     checks: list[CheckMade] = field(default_factory=list)
     proofs: dict[int, tuple[CheckMade, ...]] = field(default_factory=dict)
     """Event of a guarded call, made or held → its requirements as the trace shows them."""
-    blamed: dict[int, frozenset[int]] = field(default_factory=dict)
-    """Return of a group → the returns in it that it is to be blamed on."""
     reused: int = 0
     rejected: int = 0
     blind: bool = False
@@ -520,14 +517,6 @@ class AuditState:
                 item.payload.get("decision") in CLOSING for item in self.decisions.get(held, ())
             )
             for held in self.held
-        )
-
-    def to_blame(self, layout: FunctionLayout, frame: Frame) -> frozenset[int]:
-        """The returns without which a frame would have ended otherwise."""
-        results = {name: bound.holds for name, bound in frame.slots.items()}
-        bound = [frame.slots[item.slot] for item in checks_to_blame(layout.function, results)]
-        return frozenset(
-            seq for item in bound for seq in self.blamed.get(item.producer) or (item.producer,)
         )
 
     def settled(self, call_id: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from sopilot.machine.layout import Moved, Position, ProgramLayout, Programs, Refused, refused
+from sopilot.machine.moves import blamed
 from sopilot.machine.state import Configuration, Frame, Process, Status
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.program.model import Act, Check, CompleteStep, FailStep
@@ -173,6 +174,8 @@ def fail(here: Position, operation: Fail, fields: Fields) -> Moved | Refused:
 def _end(here: Position, status: Status, accepting: bool) -> Moved:
     configuration, process = here.configuration, here.process
     ended = process.with_status(status, here.frame.place)
+    if accepting and status is Status.FAILED:
+        ended = ended._replace(unmet=blamed(here.layout.function, here.frame.slots))
     after = configuration.updated(ended)._replace(active=None)
     unwound = [frame.path for frame in reversed(process.frames)]
     return Moved(after, {"label": here.step.label, "accepting": accepting, "unwound": unwound})

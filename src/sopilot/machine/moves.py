@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sopilot.handbook.requirements import Constant
 from sopilot.machine.evidence import bind_evidence
@@ -18,6 +18,7 @@ from sopilot.program.model import (
     Condition,
     Do,
     Emit,
+    Function,
     Kind,
     ReturnStep,
     Unknown,
@@ -174,7 +175,8 @@ def do_return(here: Position, operation: Return, fields: Fields) -> Moved | Refu
         return here.wrong_step("return")
     citation = bind_evidence(here, fields["evidence"])
     producer = here.configuration.next_seq
-    unmet = unmet_checks(here) if kind is Kind.GROUP and not holds else ()
+    blames = kind is Kind.GROUP and not holds
+    unmet = blamed(here.layout.function, frame.slots) if blames else ()
     result = Bound(holds, citation.evidence, producer, frame.function, fields["value"], unmet)
     target = (layout.after if holds == step.wanted else layout.unmet)[step.label]
     learning.frames[-1] = caller.bound(step.slot, result, target)
@@ -199,15 +201,17 @@ def do_return(here: Position, operation: Return, fields: Fields) -> Moved | Refu
     return Moved(here.configuration.updated(process), added)
 
 
-def unmet_checks(here: Position) -> tuple[str, ...]:
-    """The checks that the frame is to be blamed on. A group names its own checks, since only
-    those were verified."""
-    slots = here.frame.slots
+def blamed(function: Function, slots: Mapping[str, Bound]) -> tuple[Bound, ...]:
+    """The results that a function is to be blamed on. A group gives those of its own checks, since
+    only those were verified."""
     results = {name: bound.holds for name, bound in slots.items()}
-    result: dict[str, None] = {}
-    for step in checks_to_blame(here.layout.function, results):
-        result.update(dict.fromkeys(slots[step.slot].unmet or (step.function,)))
-    return tuple(result)
+    steps = checks_to_blame(function, results)
+    return tuple(item for step in steps for item in slots[step.slot].unmet or (slots[step.slot],))
+
+
+def names_of(results: Iterable[Bound]) -> tuple[str, ...]:
+    """The functions that were checked, without repetitions."""
+    return tuple(dict.fromkeys(bound.function for bound in results))
 
 
 def parameter_values(here: Position, frame: Frame) -> Mapping[str, JSON]:

@@ -40,14 +40,14 @@ def ending_of(status: str, *, given_up: bool = False) -> str:
 
 class Bound(NamedTuple):
     """A result in a slot; ``holds`` is ``None`` if it is undecided. ``producer`` is the seq of the
-    return that made it. ``unmet`` are the checks to blame if a group isn't true."""
+    return that made it. ``unmet`` are the results to blame if a group isn't true."""
 
     holds: bool | None
     evidence: tuple[int, ...]
     producer: int
     function: str
     value: JSON = None
-    unmet: tuple[str, ...] = ()
+    unmet: tuple[Bound, ...] = ()
 
 
 class CallRecord(NamedTuple):
@@ -129,7 +129,8 @@ PassedStep = tuple[str, str, ArgumentsKey]
 class Process(NamedTuple):
     """One run of a goal's program. ``program`` is its hash, ``known`` has every value learned and
     ``verdicts`` the latest verdict on each rule and gate by its values. ``passed`` are the steps
-    that the executor did by itself."""
+    that the executor did by itself. ``unmet`` are the results that a refusal of its program is to
+    be blamed on; ``None`` if it didn't end with one."""
 
     id: str
     goal: str
@@ -145,6 +146,7 @@ class Process(NamedTuple):
     ending: str = ""
     verdicts: Mapping[RuleKey, Bound] = NONE
     passed: frozenset[PassedStep] = frozenset()
+    unmet: tuple[Bound, ...] | None = None
 
     @property
     def frame(self) -> Frame | None:
@@ -175,6 +177,7 @@ class Process(NamedTuple):
             self.ending,
             self.verdicts if verdicts is None else verdicts,
             self.passed if passed is None else self.passed | {passed},
+            self.unmet,
         )
         return made(Process, it)
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from sopilot.handbook.grammar import in_language
-from sopilot.machine.moves import is_true
+from sopilot.machine.moves import blamed, is_true, names_of
 from sopilot.machine.state import Bound
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import (
@@ -32,7 +32,6 @@ from sopilot.program.model import (
     Step,
     Unknown,
 )
-from sopilot.program.walk import checks_to_blame
 from sopilot.values.text import VALUE_BUDGET, quote_value
 from sopilot.views.quoting import Rendered, Writer
 from sopilot.views.sentences import (
@@ -140,7 +139,7 @@ def told_on_failing(
 ) -> str:
     """The only reason that the user may hear if the function fails, by the checks that failed;
     empty if the user may hear every reason."""
-    return " ".join(telling(blamed(function, results), program, language))
+    return " ".join(telling(names_of(blamed(function, results)), program, language))
 
 
 def remedies(
@@ -148,22 +147,13 @@ def remedies(
 ) -> str:
     """The remedies for the checks for which the function fails."""
     functions = program.functions
-    unmet = [functions[name] for name in blamed(function, results) if name in functions]
+    unmet = [functions[name] for name in names_of(blamed(function, results)) if name in functions]
     replies = [
         in_language(item.remedy, language)
         for item in unmet
         if item.remedy and not item.customer_message
     ]
     return _cut(" ".join(dict.fromkeys(replies)), REMEDY_BUDGET)
-
-
-def blamed(function: Function, results: Mapping[str, Bound]) -> list[str]:
-    """The checks that came out otherwise than the function wants them."""
-    return [
-        name
-        for step in checks_to_blame(function, {slot: item.holds for slot, item in results.items()})
-        for name in results[step.slot].unmet or (step.function,)
-    ]
 
 
 def _cut(text: str, most: int) -> str:
@@ -235,9 +225,9 @@ def _result(slot: str, result: Bound, table: Mapping[str, str]) -> str:
     word = table["undecided"] if result.holds is None else "true" if result.holds else "false"
     text = f"{slot} = {word}"
     if result.unmet:
-        names = result.unmet[:EVIDENCE_SHOWN]
-        more = ("…",) if len(result.unmet) > EVIDENCE_SHOWN else ()
-        text += table["not_met"].format(names=", ".join([*names, *more]))
+        names = names_of(result.unmet)
+        more = ("…",) if len(names) > EVIDENCE_SHOWN else ()
+        text += table["not_met"].format(names=", ".join([*names[:EVIDENCE_SHOWN], *more]))
     if result.evidence:
         text += table["evidence"].format(items=_cited(result.evidence))
     if result.value is not None:
@@ -372,14 +362,10 @@ def _what_now(
 def _bound(function: Function, program: Program, language: str) -> int:
     table = words(language)
     size = max(_length(function, program, language, judged=item) for item in (False, True))
-    widest = Bound(
-        None,
-        (_LARGEST_SEQ,) * (EVIDENCE_SHOWN + 1),
-        0,
-        "",
-        _WIDEST_VALUE,
-        (max(program.functions, key=len),) * (EVIDENCE_SHOWN + 1),
-    )
+    cited = (_LARGEST_SEQ,) * (EVIDENCE_SHOWN + 1)
+    longest_first = sorted(program.functions, key=len, reverse=True)
+    unmet = tuple(Bound(None, (), 0, name) for name in longest_first)
+    widest = Bound(None, cited, 0, "", _WIDEST_VALUE, unmet)
     results = [_result(slot, widest, table) for slot in shown_slots(function)]
     size += len(_line(table, "results", results))
     join = " ".join(telling(program.functions, program, language))
@@ -410,7 +396,7 @@ def _bound(function: Function, program: Program, language: str) -> int:
             blocked = isinstance(step, Act) and step.action in guarded
             todos = [
                 _Todo(missing, "", join, "", (), named),
-                _Todo(missing, _cited(widest.evidence), "", remedied, (), named),
+                _Todo(missing, _cited(cited), "", remedied, (), named),
                 _Todo(missing, "", "", "", (), named, "_" * BLOCKED_BUDGET if blocked else ""),
             ]
             todo = max(

@@ -13,7 +13,7 @@ from sopilot.handbook.requirements import Constant
 from sopilot.machine.evidence import frame_results, next_wanted
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
-from sopilot.machine.moves import is_true
+from sopilot.machine.moves import blamed, is_true, names_of
 from sopilot.machine.terms import plain_arguments
 from sopilot.program.model import (
     Act,
@@ -33,7 +33,7 @@ from sopilot.program.model import (
 )
 from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON
-from sopilot.views.frame import blamed, shown_names, told_on_failing
+from sopilot.views.frame import shown_names, told_on_failing
 from sopilot.views.moment import Moment, known_values
 
 MOST_EVIDENCE: Final = 12
@@ -157,7 +157,7 @@ def frame_move(here: Position, language: str) -> Move:
         {name: known[name] for name in shown_names(function) if name in known},
         recipes=tuple(recipe for recipe in (acts, *function.fallbacks) if recipe),
         wanted=step.wanted if isinstance(step, Check) else True,
-        unmet=tuple(blamed(function, here.frame.slots)),
+        unmet=names_of(blamed(function, here.frame.slots)),
         message=told_on_failing(function, program, here.frame.slots, language),
         options=_options(step),
     )

@@ -12,7 +12,7 @@ from sopilot.handbook.requirements import Constant
 from sopilot.machine.affordances import completed
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
-from sopilot.machine.moves import unmet_checks
+from sopilot.machine.moves import blamed, names_of
 from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.machine.state import Configuration
 from sopilot.machine.terms import fits_act, plain_arguments, value_at
@@ -124,10 +124,9 @@ def _root(
         )
     step = here.step
     if isinstance(step, FailStep):
-        unmet = ", ".join(f"`{name}`" for name in unmet_checks(here)) or sentence(
-            "what-it-requires"
-        )
-        return _held("unmet", action=action, names=unmet)
+        unmet = names_of(blamed(here.layout.function, here.frame.slots))
+        names = ", ".join(f"`{name}`" for name in unmet) or sentence("what-it-requires")
+        return _held("unmet", action=action, names=names)
     if not isinstance(step, Act) or not step.goal or step.action != action:
         return _held("not-asked-for", goal=here.process.goal, action=action, first=_first(here))
     return _arguments(here, step, arguments, amended)
