@@ -31,7 +31,7 @@ from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.fused import MOST_VERDICTS, Point, is_verdict, point_after
 from sopilot.views.moment import Moment, known_values
-from sopilot.views.moves import Ahead, FrameMessage, next_move
+from sopilot.views.moves import FrameMessage, Move, next_move
 from sopilot.views.step_tool import TOOL_NAME
 
 AFTER = "After "
@@ -41,7 +41,7 @@ WORDS = {True: "true", False: "false", None: "undecided"}
 GIVEN = (("day", Local("day")),)
 
 
-def agrees(ahead: Ahead, point: Point) -> bool:
+def agrees(ahead: Move, point: Point) -> bool:
     here = point.here
     if is_verdict(here):
         return (ahead.kind, ahead.name) == ("judge", here.layout.function.name)
@@ -49,7 +49,7 @@ def agrees(ahead: Ahead, point: Point) -> bool:
     return (ahead.kind, ahead.name) == (move.kind, move.name)
 
 
-def walk(moment: Moment, point: Point, told: dict[str, Ahead], number: str = "") -> Iterator[str]:
+def walk(moment: Moment, point: Point, told: dict[str, Move], number: str = "") -> Iterator[str]:
     """Every told edge behind this verdict, followed by the machine."""
     for holds in (True, False, None):
         edge = f"{number} {WORDS[holds]}".strip()

@@ -60,7 +60,7 @@ def shown_by(move: Move) -> Iterator[set[str]]:
     for edge, ahead in move.ahead.items():
         yield from ({edge}, {ahead.name if ahead.kind != "call" else ""}, {ahead.number})
         yield from held(ahead.arguments) if ahead.kind != "call" else ()
-        yield from ({f"#{number}"} for number in ahead.evidence)
+        yield from ({f"#{number}"} for number in ahead.gathered or ())
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -26,7 +26,7 @@ from sopilot.views.answers import Answers
 from sopilot.views.dialog_folding import fold_dialog
 from sopilot.views.frame import told_on_failing
 from sopilot.views.moment import Moment, known_values
-from sopilot.views.moves import Ahead, FrameMessage, Move, Value, gathered, next_move
+from sopilot.views.moves import FrameMessage, Move, Value, gathered, next_move
 from sopilot.views.sentences import purpose
 from sopilot.views.state_text import evidence_line, frame_message, move_text, shown_value
 from sopilot.views.view import Offer, View
@@ -188,7 +188,7 @@ class _Lines:
         self._entries: list[_Entry] = []
         self._index: dict[tuple[str, tuple[tuple[bool, int], ...]], int] = {}
         self.text: list[str] = []
-        self.ahead: dict[str, Ahead] = {}
+        self.ahead: dict[str, Move] = {}
         self._tell(edges)
 
     def _tell(self, edges: Sequence[Edge]) -> None:
@@ -272,20 +272,21 @@ def _move_at(here: Position) -> Move:
     return next_move(here, have, named)
 
 
-def _ahead(entry: _Entry, language: str) -> Ahead:
+def _ahead(entry: _Entry, language: str) -> Move:
     here = entry.point.here
     if not is_verdict(here):
         move = _move_at(here)
         message = ""
         if move.kind == "fail":
             message = told_on_failing(here.layout.function, here.source, here.frame.slots, language)
-        return Ahead(move.kind, move.name, move.arguments, message=message)
+        return Move(move.kind, name=move.name, arguments=move.arguments, message=message)
     values = [
         (name, Unknown(value[len(OPEN) :]) if _is_open(value) else Value(value))
         for name, value in _values(here)
     ]
     name = here.layout.function.name
-    return Ahead("judge", name, values, gathered(here), str(entry.number))
+    number = str(entry.number)
+    return Move("judge", name=name, arguments=values, gathered=gathered(here), number=number)
 
 
 def _values(here: Position) -> list[tuple[str, JSON]]:

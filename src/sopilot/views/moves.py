@@ -53,24 +53,12 @@ MoveArguments = Sequence[tuple[str, CallArgument | Value]]
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """A move that isn't due yet. A verdict has a ``number``, by which the frame message says
-    what follows it, and the ``evidence`` that it would rest on."""
-
-    kind: str
-    name: str = ""
-    arguments: MoveArguments = ()
-    evidence: tuple[int, ...] = ()
-    number: str = ""
-    message: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Move:
     """``kind`` is ``start``, ``call``, ``tool``, ``goal``, ``judge``, ``return``, ``branch``,
     ``choose``, ``ask``, ``emit``, ``complete``, ``fail`` or ``next``. ``gathered`` numbers the
     evidence of the frame and ``recipes`` are the ways to verify, where the message shows them.
-    ``ahead`` is what follows, by what leads there."""
+    ``ahead`` has the moves that aren't due yet, by what leads there; a verdict among them has a
+    ``number``, by which the frame message says what follows it."""
 
     kind: str
     function: str = ""
@@ -87,7 +75,8 @@ class Move:
     message: str = ""
     """All that the user may hear of a refusal here."""
     options: tuple[str, ...] = ()
-    ahead: Mapping[str, Ahead] = field(default_factory=dict)
+    ahead: Mapping[str, Move] = field(default_factory=dict)
+    number: str = ""
 
 
 class FrameMessage(NamedTuple):

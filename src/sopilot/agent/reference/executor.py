@@ -58,7 +58,7 @@ from sopilot.protocols import (
 )
 from sopilot.trace.events import Complete, DomainCall, DomainResult, Fail, Operation, UserSaid
 from sopilot.values.json import JSON, agree
-from sopilot.views.moves import Ahead, Move, MoveArguments, Shown, frame_move, gathered
+from sopilot.views.moves import Move, MoveArguments, Shown, frame_move, gathered
 from sopilot.views.step_tool import STEP_NAMES, TOOL_NAME, parse_step
 
 
@@ -432,7 +432,7 @@ class MachineExecutor:
                 break
             judged = ahead.name
             value = call_arguments(ahead.arguments, {}, self._facts, users_own=users_own)
-            evidence = [item for item in self._facts.seen if item.seq in ahead.evidence]
+            evidence = [item for item in self._facts.seen if item.seq in (ahead.gathered or ())]
             try:
                 holds = self._judge(judged, value.values, evidence)
             except CannotJudge:
@@ -454,7 +454,7 @@ class MachineExecutor:
         return ModelReply("", self._replies.in_one(calls))
 
     def _ahead_of(
-        self, ahead: Ahead, resolved: Resolved, started: Mapping[str, JSON] | None
+        self, ahead: Move, resolved: Resolved, started: Mapping[str, JSON] | None
     ) -> Mapping[str, JSON]:
         """The arguments that must be written in a call that comes ahead."""
         if not self._replies.short:

@@ -15,7 +15,7 @@ from sopilot.agent.reference.reading import ASK, Facts
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON
-from sopilot.views.moves import Ahead, Move
+from sopilot.views.moves import Move
 from sopilot.views.step_tool import SHORT_NAME, TOOL_NAME
 
 SWITCHES: Final = (
@@ -209,7 +209,7 @@ class MachineMisbehaviour:
             return self._replies.step("return", holds=True) if guesses else None
         return self._inside(self._move.name) if kind == "tool" else None
 
-    def ahead(self, ahead: Ahead, edge: str) -> ModelReply | None:
+    def ahead(self, ahead: Move, edge: str) -> ModelReply | None:
         """At a move that the frame message shows in advance, behind ``edge``."""
         if ahead.kind not in ("tool", "judge"):
             return None
