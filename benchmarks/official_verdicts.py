@@ -14,11 +14,11 @@ from sopilot.audit.transcript_files import (
     read_messages,
     success_first_outcome,
 )
-from sopilot.audit.transcript_reading import Reading, leaf_values
+from sopilot.audit.transcript_reading import Reading
 from sopilot.audit.transcripts import Review
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.model import Handbook, Procedure
-from sopilot.handbook.requirements import NOTHING, Leaf, Name, Tree, leaves, substitute
+from sopilot.handbook.requirements import NOTHING, Leaf, Name, Tree, leaves, substitute, values_of
 from sopilot.values.json import agree, plain
 from sopilot_lab.sopbench.process import Simulator, Upstream
 from sopilot_lab.sopbench.reference import TaskReference
@@ -91,7 +91,7 @@ class OfficialReading(Reading):
         self.index = 0
 
     def truth(self, leaf: Leaf, values: Mapping[str, Any]) -> bool | None:
-        return self.truth_at(self.index, leaf.predicate, leaf_values(leaf, values))
+        return self.truth_at(self.index, leaf.predicate, values_of(leaf.arguments, values))
 
     def is_unproven(self, leaf: Leaf, values: Mapping[str, Any]) -> bool:
         return False
@@ -122,7 +122,9 @@ class OfficialReview(Review):
         calls: list[SessionCall] = []
         for leaf in leaves(self.enforced.get(call.action, NOTHING)):
             if leaf.predicate in self.handbook.actions:
-                inner = SessionCall(call.seq, leaf.predicate, leaf_values(leaf, call.arguments))
+                inner = SessionCall(
+                    call.seq, leaf.predicate, values_of(leaf.arguments, call.arguments)
+                )
                 calls += [*self._inner(inner), inner]
         return calls
 

@@ -23,10 +23,10 @@ from sopilot.handbook.requirements import (
     Path,
     Tree,
     leaves,
+    values_of,
 )
 from sopilot.protocols import ToolResult
 from sopilot.tasks.examples.example import Example, bundled_names, load_example
-from sopilot.tasks.examples.ground_truth import resolve
 from sopilot.tasks.examples.task import ExampleTask
 
 EXAMPLES = [load_example(name) for name in bundled_names()]
@@ -70,7 +70,7 @@ class Clerk:
         return any(checked)
 
     def check(self, leaf: Leaf) -> bool:
-        values = resolve(leaf.arguments, self.task.arguments)
+        values = values_of(leaf.arguments, self.task.arguments)
         return self.judge(leaf.predicate, values)
 
     def judge(self, name: str, values: Mapping[str, Any]) -> bool:
@@ -116,7 +116,7 @@ class Clerk:
             inner = self.example.handbook.predicates[guard.predicate].established_by
             assert inner is not None
             if not self.opened(inner.action):
-                self.open(inner, resolve(guard.arguments, arguments))
+                self.open(inner, values_of(guard.arguments, arguments))
         return self.call(action.name, arguments)
 
     def opened(self, action: str) -> bool:

@@ -9,9 +9,8 @@ from clerk import EXAMPLES, PAIRS, Clerk, every_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.handbook.requirements import leaves
+from sopilot.handbook.requirements import leaves, values_of
 from sopilot.tasks.examples.example import Example
-from sopilot.tasks.examples.ground_truth import resolve
 from sopilot.tasks.examples.task import ExampleTask
 
 
@@ -28,7 +27,7 @@ def disagreements(example: Example, task: ExampleTask, *, last_recipe: bool) -> 
     clerk = Clerk(example, task, last_recipe=last_recipe)
     wrong = []
     for leaf in leaves(example.handbook.procedures[task.goal].requires):
-        values = resolve(leaf.arguments, task.arguments)
+        values = values_of(leaf.arguments, task.arguments)
         found = clerk.judge(leaf.predicate, values)
         if found != example.truth(task, leaf.predicate, values, example.initial_state(task)):
             wrong.append(f"{leaf.predicate}{values}: the verdict says {found}")

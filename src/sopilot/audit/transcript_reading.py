@@ -43,6 +43,7 @@ from sopilot.handbook.requirements import (
     Path,
     Tree,
     leaves,
+    values_of,
 )
 from sopilot.handbook.wording import denied, fill, template
 from sopilot.machine.layout import FunctionLayout, ProgramLayout
@@ -58,15 +59,6 @@ UNKNOWN = "…"
 
 
 # --- trees ------------------------------------------------------------------------------
-
-
-def leaf_values(leaf: Leaf, values: Mapping[str, JSON]) -> dict[str, JSON]:
-    """The predicate's parameters under the values of the call that needs the leaf."""
-    return {
-        parameter: term.value if isinstance(term, Constant) else values[term.name]
-        for parameter, term in leaf.arguments
-        if isinstance(term, Constant) or term.name in values
-    }
 
 
 def decided(tree: Tree, truth: LeafTruth) -> Truth:
@@ -131,7 +123,7 @@ def supporting_calls(
     in_own_words = all(call.action == ASK_USER for recipe in recipes for call in recipe)
     if not recipes or (in_own_words and not any(item.action == ASK_USER for item in made)):
         return []
-    subject = leaf_values(leaf, values)
+    subject = values_of(leaf.arguments, values)
     ways = (_supported(recipe, subject, predicate, made) for recipe in recipes)
     return next((calls for calls in ways if calls is not None), None)
 
@@ -323,7 +315,7 @@ class Reading:
         process = standing_at(program, "", values)
         moment = Moment(self._telling(), {}, frozenset(), run.judge, process, values, self.now)
         try:
-            return moment.read(layout, leaf_values(leaf, values))
+            return moment.read(layout, values_of(leaf.arguments, values))
         except Unreadable:
             return None
 
@@ -344,7 +336,9 @@ class Reading:
         """The handbook's sentence under the values of a call, as required or as it came out;
         unknown values are left open."""
         predicate = self.handbook.predicates[leaf.predicate]
-        known = {name: value for name, value in leaf_values(leaf, values).items() if value != ""}
+        known = {
+            name: value for name, value in values_of(leaf.arguments, values).items() if value != ""
+        }
         holes = dict.fromkeys(predicate.parameters, UNKNOWN)
         words = template(predicate, leaf)
         if actual is not None:

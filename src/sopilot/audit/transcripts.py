@@ -23,7 +23,6 @@ from sopilot.audit.transcript_files import Transcript, UserWords, read_value
 from sopilot.audit.transcript_reading import (
     Reading,
     decided,
-    leaf_values,
     needed_of,
     recipes_of,
 )
@@ -39,7 +38,7 @@ from sopilot.handbook.model import (
     confirmation,
     confirmed_subject,
 )
-from sopilot.handbook.requirements import Leaf, Name, Tree, leaves
+from sopilot.handbook.requirements import Leaf, Name, Tree, leaves, values_of
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity, did_you_mean
 from sopilot.messages.errors import UserMistake
@@ -381,7 +380,10 @@ class Review:
             for doubt in self.reading.doubts(call, procedure.name, values)
             for leaf in leaves(tree)
             if leaf.predicate == doubt.predicate
-            and all((doubt.values or {}).get(k) == v for k, v in leaf_values(leaf, values).items())
+            and all(
+                (doubt.values or {}).get(k) == v
+                for k, v in values_of(leaf.arguments, values).items()
+            )
         }
         refused = self._was_told_no(call)
 

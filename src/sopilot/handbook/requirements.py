@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from operator import is_
 
+from sopilot.values.json import JSON
+
 Scalar = str | int | float | bool | None
 
 
@@ -91,6 +93,13 @@ class Leaf:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+    def __str__(self) -> str:
+        """The leaf for people: ``not owns(user, 'flat')``."""
+        arguments = ", ".join(
+            term.name if isinstance(term, Name) else repr(term.value) for _, term in self.arguments
+        )
+        return f"{'' if self.wanted else 'not '}{self.predicate}({arguments})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +213,15 @@ def plain_binding(binding: CallBinding) -> Binding:
         else (parameter, term)
         for parameter, term in binding
     )
+
+
+def values_of(binding: Binding, values: Mapping[str, JSON]) -> dict[str, JSON]:
+    """The parameters with their values, as far as their names have any."""
+    return {
+        parameter: term.value if isinstance(term, Constant) else values[term.name]
+        for parameter, term in binding
+        if isinstance(term, Constant) or term.name in values
+    }
 
 
 def substitute_binding(binding: Binding, values: Mapping[str, Term]) -> Binding:

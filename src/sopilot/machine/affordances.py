@@ -12,7 +12,6 @@ from sopilot.machine.state import Configuration
 from sopilot.machine.terms import known_arguments, plain_arguments
 from sopilot.program.model import (
     Act,
-    Argument,
     Arguments,
     Ask,
     Branch,
@@ -24,6 +23,7 @@ from sopilot.program.model import (
     ReturnStep,
     Step,
 )
+from sopilot.program.walk import passed_values
 from sopilot.values.json import JSON, Fields, canonical, plain, same
 
 
@@ -48,18 +48,13 @@ def _passed_on(here: Position, action: str) -> dict[str, JSON]:
     step: Step | None = here.step
     values = {**here.process.known, **here.frame.locals}
     while isinstance(step, Check):
-        passed = ((name, _value(term, values)) for name, term in step.arguments)
-        values = {name: value for name, value in passed if value is not None}
+        values = passed_values(step.arguments, values, {})
         callee = here.program.functions[step.function]
         step = next((item for item in callee.steps.values() if not isinstance(item, Ask)), None)
     if not isinstance(step, Act) or step.action != action:
         return {}
-    passed = ((name, _value(term, values)) for name, term in plain_arguments(step.arguments))
-    return {name: value for name, value in passed if value is not None}
-
-
-def _value(term: Argument, values: Mapping[str, JSON]) -> JSON:
-    return term.value if isinstance(term, Constant) else values.get(term.name)
+    passed = passed_values(plain_arguments(step.arguments), values, {})
+    return {name: value for name, value in passed.items() if value is not None}
 
 
 def _asked_for(here: Position, action: str) -> list[Act]:

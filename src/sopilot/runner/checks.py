@@ -28,7 +28,6 @@ from sopilot.handbook.yaml import locate, locate_requirement
 from sopilot.messages.diagnostic import Diagnostic, Place, Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_from_yaml
-from sopilot.runner.explain import show_leaf
 from sopilot.runner.sources import SCENARIOS
 from sopilot.tasks.examples.example import bundled_names, handbook_text
 from sopilot.tasks.folders import PROGRAM, is_workflow_folder
@@ -235,7 +234,7 @@ class _Gaps:
             yield self._at_requirement(
                 "unchecked-requirement",
                 procedure,
-                f"verifier `{action}` requires `{show_leaf(leaf)}`, which is not put in front "
+                f"verifier `{action}` requires `{leaf}`, which is not put in front "
                 "and which this procedure does not check",
                 "add it to the procedure's `requires`",
             )
@@ -287,8 +286,8 @@ class _Gaps:
             yield self._unprovable(procedure, item.predicate, reason, when, cure)
 
     def _unopened(self, procedure: str, item: Unopened) -> Diagnostic:
-        gate = show_leaf(item.gate)
-        needs = f"`{show_leaf(item.check)}` calls `{item.action}`, which requires `{gate}`"
+        gate = str(item.gate)
+        needs = f"`{item.check}` calls `{item.action}`, which requires `{gate}`"
         problem, cure = "it is opened only later", f"put `{gate}` in front of it"
         if not item.later:
             problem = "before it only an `any` or `first` asks for that, and can be true without it"

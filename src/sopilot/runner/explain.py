@@ -12,7 +12,6 @@ from sopilot.handbook.model import Handbook, Procedure, Recipe
 from sopilot.handbook.requirements import (
     OPERATORS,
     Leaf,
-    Name,
     Tree,
     otherwise_of,
     without_otherwise,
@@ -33,9 +32,9 @@ def explain(unit: Unit) -> dict[str, Any]:
     return {
         "prerequisites": [
             {
-                "gate": show_leaf(guard.leaf),
+                "gate": str(guard.leaf),
                 "hoisted": guard.hoisted,
-                "because": f"`{guard.action}` requires it, and {show_leaf(guard.needed_by)} "
+                "because": f"`{guard.action}` requires it, and {guard.needed_by} "
                 f"is {'opened' if predicates[guard.needed_by.predicate].is_gate else 'verified'} "
                 f"by `{guard.action}`",
             }
@@ -75,13 +74,13 @@ def _notes(unit: Unit) -> Iterator[str]:
     for function in functions:
         yield from _policy(function)
     for action, leaf in why.unchecked:
-        yield f"verifier {action} requires {show_leaf(leaf)}, which this procedure does not check"
+        yield f"verifier {action} requires {leaf}, which this procedure does not check"
     for shut in why.unopened:
         how = "is opened only later" if shut.later else "an `any` or `first` can leave shut"
-        yield f"{show_leaf(shut.check)} needs {show_leaf(shut.gate)}, which {how}"
+        yield f"{shut.check} needs {shut.gate}, which {how}"
     for item in why.dropped:
         never = ", so it can never be true" if item.impossible else ""
-        known = show_leaf(item.known)
+        known = str(item.known)
         yield f"{_show_tree(item.what)} is dropped: {known} is required before it{never}"
     for tree in why.postponed:
         yield f"{_show_tree(tree)} is checked only if nothing else is true: no tool verifies it"
@@ -144,16 +143,9 @@ def _policy(function: Function) -> list[str]:
     return lines
 
 
-def show_leaf(leaf: Leaf) -> str:
-    arguments = ", ".join(
-        term.name if isinstance(term, Name) else repr(term.value) for _, term in leaf.arguments
-    )
-    return f"{'' if leaf.wanted else 'not '}{leaf.predicate}({arguments})"
-
-
 def _show_tree(tree: Tree) -> str:
     if isinstance(tree, Leaf):
-        return show_leaf(tree)
+        return str(tree)
     if otherwise_of(tree):
         return _show_tree(without_otherwise(tree))
     return f"{OPERATORS[type(tree)]}[{', '.join(map(_show_tree, tree.children))}]"

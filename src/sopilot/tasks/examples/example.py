@@ -13,16 +13,13 @@ from typing import Any
 from sopilot.agent.result import Ending
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
-from sopilot.handbook.requirements import Binding
+from sopilot.handbook.requirements import Binding, values_of
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.tasks.examples.ground_truth import (
     Evidence,
-    Values,
     failing_causes,
     replayed,
-    resolve,
-    show_leaf,
 )
 from sopilot.tasks.examples.simulator import Handler, SimulatedCall, Simulator, State
 from sopilot.tasks.examples.task import ExampleTask, merged, read_state, read_tasks
@@ -78,7 +75,7 @@ class Example:
         state = self.initial_state(task)
 
         def holds(predicate: str, arguments: Binding) -> bool:
-            values: Values = resolve(arguments, task.arguments)
+            values = values_of(arguments, task.arguments)
             return self.truth(task, predicate, values, state)
 
         return holds
@@ -117,7 +114,7 @@ class Example:
             reasons.append("the final state is not what gates and goal alone would leave")
 
         evidence = Evidence(self.handbook, task, calls[: goals[0]] if goals else calls)
-        missing = [show_leaf(leaf) for leaf in evidence.missing(procedure.requires, truth)]
+        missing = evidence.missing(procedure.requires, truth)
         if executed and goals:
             reasons.extend(f"`{leaf}` was not verified before the goal" for leaf in missing)
         if not executed and not goals:

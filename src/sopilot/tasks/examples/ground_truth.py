@@ -20,6 +20,7 @@ from sopilot.handbook.requirements import (
     Tree,
     leaves,
     meaning,
+    values_of,
 )
 from sopilot.tasks.examples.simulator import SimulatedCall, Simulator, State, first_with
 from sopilot.tasks.examples.task import ExampleTask
@@ -28,7 +29,6 @@ from sopilot.values.json import JSON
 Inputs = Mapping[str, JSON]
 """What the customer can tell."""
 
-Values = dict[str, JSON]
 LeafTruth = Callable[[str, Binding], bool]
 
 
@@ -129,7 +129,7 @@ class Evidence:
         predicate = self._handbook.predicates[leaf.predicate]
         if predicate.tool_free:
             return True
-        values = resolve(leaf.arguments, self._task.arguments)
+        values = values_of(leaf.arguments, self._task.arguments)
         if predicate.established_by is not None:
             if truth(leaf.predicate, leaf.arguments):
                 return self._made(predicate.established_by, values)
@@ -165,22 +165,9 @@ class Evidence:
         return True
 
 
-def resolve(arguments: Binding, values: Mapping[str, JSON]) -> Values:
-    """A leaf's arguments as values, given the goal's."""
-    return {
-        parameter: term.value if isinstance(term, Constant) else values[term.name]
-        for parameter, term in arguments
-    }
-
-
 def _scalars(value: JSON) -> list[JSON]:
     if isinstance(value, dict):
         return [scalar for item in value.values() for scalar in _scalars(item)]
     if isinstance(value, list):
         return [scalar for item in value for scalar in _scalars(item)]
     return [value]
-
-
-def show_leaf(leaf: Leaf) -> str:
-    terms = (str(t.value) if isinstance(t, Constant) else t.name for _, t in leaf.arguments)
-    return f"{'' if leaf.wanted else 'not '}{leaf.predicate}({', '.join(terms)})"
