@@ -15,6 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
+from sopilot.handbook.requirements import Constant
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.proof.leaves import (
     LeafVerdict,
@@ -36,7 +37,6 @@ from sopilot.program.model import (
     FailStep,
     Function,
     Kind,
-    Literal,
     Program,
     ReturnStep,
 )
@@ -119,7 +119,7 @@ def unguardable(program: Program) -> str:
 def inputs_beside(entry: Function, act: Act) -> list[str]:
     """The inputs of a procedure that aren't arguments of its act."""
     terms = (term for _, term in plain_arguments(act.arguments))
-    passed = {term.name for term in terms if not isinstance(term, Literal)}
+    passed = {term.name for term in terms if not isinstance(term, Constant)}
     return [name for name in entry.parameters if name not in passed]
 
 
@@ -168,7 +168,7 @@ def _blocked(path: _Path) -> int:
 def _in_caller(step: Check, need: Need) -> Need:
     """The need with the caller's name of the missing value."""
     term = dict(step.arguments).get(need.value)
-    if term is None or isinstance(term, Literal):
+    if term is None or isinstance(term, Constant):
         return need
     return need._replace(value=term.name)
 
