@@ -50,7 +50,7 @@ def listing(seed: int) -> Iterator[str]:
         for predicate, recipes in why.recipes.items():
             yield f"recipe of {predicate}: {recipes.because}\n"
         for item in why.dropped:
-            yield f"dropped {item.what} by {item.known.key}, {item.impossible}\n"
+            yield f"dropped {item.what!r} by {item.known.key}, {item.impossible}\n"
         yield f"postponed {why.postponed}; excluded {why.excluded}\n"
         yield f"unchecked {why.unchecked}; unopened {why.unopened}\n"
         yield f"missing {compiled.missing_recipes}; unprovable {unprovable(compiled.program)}\n"
