@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from small_desks import programs_of
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.providers import CONTEXT, ProviderError
 from sopilot.agent.result import Ending, SessionResult
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.protocols import ModelReply, ModelRequest, Served, Usage
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.example_tasks import example_tasks
@@ -22,7 +22,7 @@ from sopilot.views.catalogue import VIEWS
 
 def a_task() -> Task:
     example = load_example("bank")
-    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
+    programs = programs_of(example.handbook)
     return example_tasks(example, Briefing(example.handbook, programs))[0]
 
 

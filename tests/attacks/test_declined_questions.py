@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
+
+from small_desks import AnsweringTools, programs_of
 
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
@@ -13,11 +14,9 @@ import mcp_types as types
 from mcp.client import Client
 
 from sopilot.agent.approvers import action_schema
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool
-from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
@@ -39,23 +38,13 @@ procedures:
 """,
     "bank.yaml",
 )
-PROGRAMS = {goal: one.program for goal, one in compile_handbook(HANDBOOK).items()}
+PROGRAMS = programs_of(HANDBOOK)
 
 
-class Bank:
-    def __init__(self) -> None:
-        self.paid: list[JSON] = []
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return [action_schema(one) for one in HANDBOOK.actions.values()]
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        self.paid.append(arguments["user"])
-        return ToolResult(True, {"paid": True})
-
-
-async def paying(answer: types.ElicitResult) -> tuple[Bank, list[Any]]:
-    bank, store = Bank(), MemoryStore()
+async def paying(answer: types.ElicitResult) -> tuple[list[JSON], list[Any]]:
+    """Who was paid, and what the user is on record as saying."""
+    schemas = [action_schema(action) for action in HANDBOOK.actions.values()]
+    bank, store = AnsweringTools(lambda *_: {"paid": True}, schemas), MemoryStore()
 
     async def open_simulation() -> Simulation:
         return Simulation(bank)
@@ -78,7 +67,8 @@ async def paying(answer: types.ElicitResult) -> tuple[Bank, list[Any]]:
         await server.close()
     (record,) = await store.sessions()
     events = [one.event for one in await store.events(record.id)]
-    return bank, [one.payload["text"] for one in events if one.kind == "user_said"]
+    paid = [arguments["user"] for arguments in bank.given("pay")]
+    return paid, [one.payload["text"] for one in events if one.kind == "user_said"]
 
 
 def accepted(text: str) -> types.ElicitResult:
@@ -105,5 +95,4 @@ async def test_only_a_plain_no_to_the_objection_pays(
     answer: types.ElicitResult, paid: list[str], heard: list[str]
 ) -> None:
     """Somebody who answers nothing, or with an order, hasn't said no."""
-    bank, said = await paying(answer)
-    assert (bank.paid, said) == (paid, heard)
+    assert await paying(answer) == (paid, heard)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 
+from small_desks import AnsweringTools, programs_of
 from sopilot.audit.audit import audit_trace
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.expressions import judge
-from sopilot.handbook.reader import load_handbook
 from sopilot.machine.automation import Automation
-from sopilot.machine.program_set import ProgramSet
 from sopilot.program.model import Act
-from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.protocols import ToolResult
 from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.session.questions import UserAnswer
@@ -47,31 +45,23 @@ procedures:
 """
 
 
-class Bank:
+class Bank(AnsweringTools):
     def __init__(self) -> None:
-        self.done: list[tuple[str, dict[str, JSON]]] = []
-        self.calls: list[str] = []
-        self.balance = 417
+        super().__init__(self.answer)
 
-    def schemas(self) -> Sequence[ToolSchema]:
-        return ()
+    @property
+    def done(self) -> list[tuple[str, dict[str, JSON]]]:
+        return [made for made in self.made if made[0] in ("pay", "close")]
 
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        self.calls.append(name)
+    def answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         if name == "login":
-            right = arguments["password"] == "sesame"
-            return ToolResult(right, {"welcome": right})
-        if name == "read_balance":
-            return ToolResult(True, {"balance": self.balance})
-        self.done.append((name, dict(arguments)))
-        return ToolResult(True, {"done": True})
+            return ToolResult(arguments["password"] == "sesame", {})
+        return ToolResult(True, {"balance": 417})
 
 
 async def opened(bank: Bank, guard: str = "ask", book: str = BOOK) -> Session:
-    handbook = load_handbook(book, "payments.yaml")
-    programs = {goal: unit.program for goal, unit in compile_handbook(handbook).items()}
     settings = Settings(automation=Automation(complete=True), guard=guard)
-    return await open_session(MemoryStore(), ProgramSet(programs), tools=bank, settings=settings)
+    return await open_session(MemoryStore(), programs_of(book), tools=bank, settings=settings)
 
 
 async def call(session: Session, name: str, **arguments: JSON) -> str:
@@ -266,7 +256,7 @@ async def test_a_customer_who_is_not_identified_learns_nothing(guard: str) -> No
     for text in (unknown, failed):
         assert "417" not in text
         assert "covers" not in text
-    assert "read_balance" not in bank.calls
+    assert bank.given("read_balance") == []
     assert bank.done == []
 
 

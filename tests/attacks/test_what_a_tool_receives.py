@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import pytest
@@ -16,14 +16,14 @@ from langchain_core.tools import StructuredTool
 from pydantic import AfterValidator, BaseModel, Field, field_validator
 from scripted_moves import ENTER, Move, Script, call, say, start
 
+from small_desks import AnsweringTools, programs_of
 from sopilot.agent.approvers import Operator
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.approvals import HeldCall
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import ToolCall, ToolResult, ToolSchema
+from sopilot.protocols import ToolCall, ToolSchema
 from sopilot.records.entitlements import Vote
 from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.tools import as_tools
@@ -118,7 +118,7 @@ async def driven(
 
 def briefing_of(text: str = HANDBOOK) -> Briefing:
     handbook = load_handbook(text, "payees.yaml")
-    programs = {goal: unit.program for goal, unit in compile_handbook(handbook).items()}
+    programs = programs_of(handbook)
     return Briefing(handbook, programs)
 
 
@@ -239,28 +239,15 @@ def test_a_plain_function_has_no_default_that_nobody_judges() -> None:
         as_tools([read_list, pay], actions)
 
 
-class Upstream:
-    """A server whose tool says that it pays 500 where nobody says how much."""
-
-    def __init__(self) -> None:
-        self.paid: list[Mapping[str, JSON]] = []
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        own = {"payee": {"type": "string"}, "amount": {"type": "number", "default": 500}}
-        return (
-            ToolSchema("read_list", "", {"type": "object", "properties": {}}),
-            ToolSchema("pay", "", {"type": "object", "properties": own, "required": ["payee"]}),
-        )
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        if name == "pay":
-            self.paid.append({"amount": 500, **arguments})
-        return ToolResult(True, {"names": ["mallory"]})
-
-
 @pytest.mark.parametrize("amount", [None, 5, "5"])
 async def test_a_default_in_the_schema_of_an_upstream_is_judged(amount: JSON) -> None:
-    briefing, tools = briefing_of(), Upstream()
+    """The server's tool says that it pays 500 if the amount is left out."""
+    own = {"payee": {"type": "string"}, "amount": {"type": "number", "default": 500}}
+    schemas = (
+        ToolSchema("read_list", "", {"type": "object", "properties": {}}),
+        ToolSchema("pay", "", {"type": "object", "properties": own, "required": ["payee"]}),
+    )
+    briefing, tools = briefing_of(), AnsweringTools(lambda *_: {"names": ["mallory"]}, schemas)
     known = {} if amount is None else {"amount": amount}
     started = {} if amount is None else {"amount": 5}
     moves = proven("bob", call("pay", payee="bob", **known), **started)
@@ -268,4 +255,4 @@ async def test_a_default_in_the_schema_of_an_upstream_is_judged(amount: JSON) ->
     driver = Driver(session, briefing, VIEWS["pg"])
     for number, move in enumerate(moves):
         await driver.call(ToolCall(f"c{number}", move.tool, json.dumps(dict(move.arguments))))
-    assert tools.paid == ([{"payee": "bob", "amount": 5}] if amount == 5 else [])
+    assert tools.given("pay") == ([{"payee": "bob", "amount": 5}] if amount == 5 else [])

@@ -6,9 +6,9 @@ import json
 from collections.abc import Mapping
 from typing import Any, Self
 
+from small_desks import programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.machine import Machine
@@ -51,11 +51,7 @@ procedures:
 BOOK = load_handbook(HANDBOOK)
 
 
-def compiled(text: str) -> dict[str, Program]:
-    return {name: one.program for name, one in compile_handbook(load_handbook(text)).items()}
-
-
-PROGRAMS = compiled(HANDBOOK)
+PROGRAMS = programs_of(HANDBOOK)
 
 
 class Desk:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from audit_desk import HANDBOOK, PROGRAMS, Desk, codes, compiled
+from audit_desk import HANDBOOK, PROGRAMS, Desk, codes
 
+from small_desks import programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Unjudgeable
 from sopilot.audit.report import Report
@@ -160,7 +161,7 @@ def test_a_stray_call_is_harmless_only_if_it_reads_and_opens_nothing(
     quiet = HANDBOOK.replace("login: {", "login: {changes: [], ")
     quiet = quiet.replace("read_balance: {", "read_balance: {changes: [], ")
     given = {"user": "bob", **({"password": "y"} if action == "login" else {})}
-    report = Desk(compiled(quiet)).log_in().tool(action, given, True).report(ended=False)
+    report = Desk(programs_of(quiet)).log_in().tool(action, given, True).report(ended=False)
     assert [(one.code, one.severity) for one in report.findings] == [("unlicensed-call", severity)]
 
 
@@ -177,7 +178,7 @@ procedures:
 
 
 def test_a_gate_that_must_be_shut_is_compared_with_the_guard_once() -> None:
-    desk = Desk(compiled(SHUT)).do(Start("enter", {"user": "ann"}), Call(), Return(False))
+    desk = Desk(programs_of(SHUT)).do(Start("enter", {"user": "ann"}), Call(), Return(False))
     assert desk.report(ended=False).clean
     returned = desk.events[-1]
     desk.events[-1] = returned._replace(payload={**returned.payload, "grade": "perfect"})

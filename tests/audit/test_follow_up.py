@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from audit_desk import Desk, compiled
+from audit_desk import Desk
 
+from small_desks import programs_of
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
 from sopilot.program.codec import program_from_yaml, program_to_yaml
@@ -38,7 +39,7 @@ procedures:
 """
 PROGRAMS = {
     name: program_from_yaml(program_to_yaml(program))
-    for name, program in compiled(HANDBOOK).items()
+    for name, program in programs_of(HANDBOOK).items()
 }
 LOOKED = (DomainCall("c1", "look", {"user": "ann"}), DomainResult("c1", True, {}))
 STRANGER: tuple[Operation, ...] = (

@@ -6,8 +6,9 @@ import json
 from typing import Any, Self
 
 import pytest
-from audit_desk import Desk, compiled
+from audit_desk import Desk
 
+from small_desks import programs_of
 from sopilot.audit.refusals import Grounds
 from sopilot.audit.state import SessionCall
 from sopilot.audit.transcript_files import Transcript
@@ -154,7 +155,7 @@ procedures:
   pay: {requires: {in_order: [fine(user), good(user)]}}
   give: {requires: good(user)}
 """
-PROGRAMS = compiled(READING)
+PROGRAMS = programs_of(READING)
 
 
 class Reader(Desk):

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import pytest
 
+from small_desks import AnsweringTools, programs_of
 from sopilot.audit.audit import audit_trace
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.automation import Automation
-from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
@@ -35,36 +31,20 @@ predicates:
 procedures:
   cancel: {requires: all_late(booking)}
 """)
-PROGRAMS = {name: one.program for name, one in compile_handbook(BOOK).items()}
-
-
-class Airline:
-    """Every flight is late; ``same``: every leg is the same flight, so that one call reads all."""
-
-    def __init__(self, legs: int) -> None:
-        self.legs = legs
-        self.cancelled = 0
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return ()
-
-    async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
-        self.cancelled += name == "cancel"
-        if name == "read_booking":
-            return ToolResult(True, {"legs": [7] * self.legs})
-        return ToolResult(True, {"late": True})
+PROGRAMS = programs_of(BOOK)
 
 
 @pytest.mark.parametrize(("legs", "cancelled"), [(3, 1), (1_000, 1), (1_001, 0)])
 async def test_machine_and_audit_end_at_the_same_element(legs: int, cancelled: int) -> None:
-    tools = Airline(legs)
+    """Every leg is the same flight, so that one call reads all."""
+    tools = AnsweringTools(lambda *_: {"legs": [7] * legs, "late": True})
     settings = Settings(automation=Automation(enter_calls=True, machine_verdicts=True))
     session = await open_session(MemoryStore(), PROGRAMS, tools=tools, settings=settings)
     await session.operate(Start("cancel", {"booking": "b"}))
     await session.call_tool("read_booking", {"booking": "b"})
     await session.call_tool("read_flight", {"number": 7})
     await session.call_tool("cancel", {"booking": "b"})
-    assert tools.cancelled == cancelled
+    assert len(tools.given("cancel")) == cancelled
     report = audit_trace(
         PROGRAMS, await session.whole_events(), judge=judge, ended=False,
         chain=session.events, session_id=session.id,

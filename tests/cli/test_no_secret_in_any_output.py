@@ -15,11 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 import sopilot as product
+from small_desks import AnsweringTools, programs_of
 from sopilot.cli.main import sopilot
-from sopilot.compiler.pipeline import compile_handbook
-from sopilot.handbook.reader import load_handbook
 from sopilot.machine.automation import Automation
-from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.stores.open import open_store
@@ -57,24 +55,19 @@ AUTHORS = {"new", "compile", "check", "test", "format", "show", "handbooks"}
 STUDIES = {"lab", "qualify"}
 
 
-class Vault:
-    """Echoes what it was given, as careless tools do."""
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return ()
-
-    async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
-        if name == "read_file":
-            return ToolResult(True, {"ok": True, "diagnosis": DIAGNOSIS})
-        return ToolResult(True, {"ok": True, "echo": dict(arguments)})
+def careless(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Echo the arguments, as careless tools do."""
+    shown = {"diagnosis": DIAGNOSIS} if name == "read_file" else {"echo": dict(arguments)}
+    return {"ok": True, **shown}
 
 
 async def _sessions(spec: str, settings: Settings) -> list[str]:
-    programs = {name: one.program for name, one in compile_handbook(load_handbook(BOOK)).items()}
-    store, tools, made = open_store(spec), Vault(), []
+    programs, store, made = programs_of(BOOK), open_store(spec), []
     pin = {"user": "ann", "pin": PIN}
     for ending in ("held", "approved", "failed", "unread"):
-        session = await open_session(store, programs, tools=tools, settings=settings)
+        session = await open_session(
+            store, programs, tools=AnsweringTools(careless), settings=settings
+        )
         await session.user_said(f"I am ann, the password is {PASSWORD}, the pin is {PIN}")
         await session.operate(Start("open_box", pin))
         await session.call_tool("login", {"user": "ann", "password": PASSWORD})

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from small_desks import programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
@@ -22,7 +22,7 @@ from sopilot.stores.memory import MemoryStore
 
 TEXT = (Path(__file__).parent / "policy.yaml").read_text("utf-8")
 HANDBOOK: Handbook = load_handbook(TEXT)
-PROGRAMS = {name: one.program for name, one in compile_handbook(HANDBOOK).items()}
+PROGRAMS = programs_of(HANDBOOK)
 ALL = Automation(*[True] * 7)
 
 

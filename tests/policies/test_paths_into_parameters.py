@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
+from small_desks import AnsweringTools, programs_of
 from sopilot.audit.audit import audit_trace
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.automation import Automation
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import ToolResult, ToolSchema
 from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Start
+from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
 TEXT = """
@@ -45,19 +45,6 @@ LEGS = [{"number": "a"}, {"number": "b"}]
 OWNER = {"name": "ann"}
 
 
-class Trips:
-    def __init__(self) -> None:
-        self.unsold: set[str] = set()
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return ()
-
-    async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
-        if name == "read_leg":
-            return ToolResult(True, {"sold": arguments["number"] not in self.unsold})
-        return ToolResult(True, {"age": 40})
-
-
 @pytest.mark.parametrize(
     ("read", "booked", "unsold", "status"),
     [
@@ -70,11 +57,14 @@ class Trips:
 async def test_every_element_of_the_call_is_read(
     read: str, booked: list[dict[str, str]], unsold: str, status: CallStatus
 ) -> None:
-    programs = {name: one.program for name, one in compile_handbook(load_handbook(TEXT)).items()}
-    tools = Trips()
-    tools.unsold = set(unsold)
+    def trips(name: str, given: Mapping[str, Any]) -> JSON:
+        return {"sold": given["number"] not in unsold} if name == "read_leg" else {"age": 40}
+
+    programs = programs_of(TEXT)
     settings = Settings(automation=Automation(*[True] * 7))
-    session = await open_session(MemoryStore(), programs, tools=tools, settings=settings)
+    session = await open_session(
+        MemoryStore(), programs, tools=AnsweringTools(trips), settings=settings
+    )
     await session.operate(Start("book", {"legs": LEGS, "owner": OWNER}))
     for number in read:
         await session.call_tool("read_leg", {"number": number})

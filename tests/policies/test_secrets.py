@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from small_desks import AnsweringTools, programs_of
 from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.driver import Driver
 from sopilot.agent.result import Progress, audit_session
 from sopilot.cli.main import sopilot
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.writer import write_handbook
 from sopilot.machine.automation import Automation
@@ -48,27 +48,26 @@ predicates:
 procedures:
   open_box: {requires: known(user)}
 """)
-PROGRAMS = {name: one.program for name, one in compile_handbook(BOOK).items()}
+PROGRAMS = programs_of(BOOK)
 SECRET = "hunter2-swordfish"
 SCHEMA = {"type": "object", "properties": {"user": {}, "code": {}}}
 
 
-class Doors:
-    def __init__(self) -> None:
-        self.got: list[dict[str, Any]] = []
+def doors(name: str, arguments: Mapping[str, Any]) -> ToolResult:
+    if arguments.get("code") == SECRET + "!":
+        return ToolResult(False, {"error": f"`{arguments['code']}` is wrong"})
+    return ToolResult(True, {"ok": True})
 
-    def schemas(self) -> Sequence[ToolSchema]:
-        return [ToolSchema(name, "", SCHEMA) for name in ("login", "open_box")]
 
-    async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
-        self.got.append(dict(arguments))
-        if arguments.get("code") == SECRET + "!":
-            return ToolResult(False, {"error": f"`{arguments['code']}` is wrong"})
-        return ToolResult(True, {"ok": True})
+def echo(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {"ok": True, "echo": dict(arguments)}
+
+
+SCHEMAS = [ToolSchema(name, "", SCHEMA) for name in ("login", "open_box")]
 
 
 async def test_nothing_that_is_kept_or_shown_has_it() -> None:
-    store, tools = MemoryStore(), Doors()
+    store, tools = MemoryStore(), AnsweringTools(doors, SCHEMAS)
     settings = Settings(automation=Automation(enter_calls=True, machine_verdicts=True))
     session = await open_session(store, PROGRAMS, tools=tools, settings=settings)
     told: list[Progress] = []
@@ -84,9 +83,9 @@ async def test_nothing_that_is_kept_or_shown_has_it() -> None:
     right = {"user": "ann", "code": SECRET}
     answer = await driver.call(ToolCall("z", "login", json.dumps(right)))
     assert answer.ok
-    assert tools.got[-1] == right
+    assert tools.made[-1] == ("login", right)
     await driver.call(ToolCall("b", "open_box", json.dumps({"user": "ann"})))
-    assert tools.got[-1] == {"user": "ann"}
+    assert tools.made[-1] == ("open_box", {"user": "ann"})
     await session.operate(Fail(f"the phrase {SECRET} did not help"))
     report = await audit_session(session, BOOK, view)
     exports = [
@@ -115,7 +114,7 @@ async def test_nothing_that_is_kept_or_shown_has_it() -> None:
 
 async def test_what_is_kept_beside_the_trace_is_shown_but_for_secrets() -> None:
     session = await open_session(
-        MemoryStore(), PROGRAMS, tools=Doors(), settings=Settings(private=True)
+        MemoryStore(), PROGRAMS, tools=AnsweringTools(doors), settings=Settings(private=True)
     )
     await session.operate(Start("open_box", {"user": "ann"}))
     await session.call_tool("login", {"user": "ann", "code": SECRET}, "z")
@@ -160,28 +159,18 @@ procedures:
 def test_a_secret_is_followed_through_every_name_that_it_goes_by() -> None:
     """A procedure's own input reaches it through a predicate's parameter; an answer's field does;
     and what reaches it there goes on under other names."""
-    (found,) = {one.program.secrets for one in compile_handbook(MANY_NAMES).values()}
+    (found,) = {program.secrets for program in programs_of(MANY_NAMES).values()}
     assert found == (
         "code", "figure", "note", "number", "password", "pin", "sms", "text", "token",
     )  # fmt: skip
-
-
-class Echo:
-    """Answers with what it was given."""
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return ()
-
-    async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
-        return ToolResult(True, {"ok": True, "echo": dict(arguments)})
 
 
 async def _kept(*moves: Operation | tuple[str, dict[str, Any]] | str) -> tuple[Session, list[str]]:
     """What is kept and shown of a session with these moves: calls, operations, the assistant's
     words."""
     store = MemoryStore()
-    programs = {name: one.program for name, one in compile_handbook(MANY_NAMES).items()}
-    session = await open_session(store, programs, tools=Echo())
+    programs = programs_of(MANY_NAMES)
+    session = await open_session(store, programs, tools=AnsweringTools(echo))
     for number, move in enumerate(moves):
         if isinstance(move, str):
             await session.assistant_said(move)
@@ -250,7 +239,7 @@ def test_no_way_leads_it_into_what_is_kept_or_shown(secret: str, moves: list[Any
 @pytest.mark.parametrize("given", [{"password": [SECRET]}, {"pasword": SECRET}, {"password": 7e9}])
 def test_what_was_passed_in_a_call_that_was_never_made_is_one(given: dict[str, Any]) -> None:
     """It did not fit its tool, and the model may say it in words of its own."""
-    programs = {name: one.program for name, one in compile_handbook(MANY_NAMES).items()}
+    programs = programs_of(MANY_NAMES)
     details = {"tool": "login", "arguments": json.dumps({"user": "ann", **given}), "problem": "no"}
     payload = {"name": "malformed_call", "details": details}
     event = Event(3, 0.0, "runtime", "note", None, "", payload)
@@ -283,12 +272,12 @@ procedures:
 
 def test_who_decides_on_a_call_is_shown_none_of_its_secrets(tmp_path: Path) -> None:
     spec = f"sqlite:{tmp_path / 's.db'}"
-    programs = {name: one.program for name, one in compile_handbook(HELD).items()}
+    programs = programs_of(HELD)
     arguments = {"user": "ann", "pin": SECRET, "amount": 5}
 
     async def hold() -> str:
         store = open_store(spec)
-        session = await open_session(store, programs, tools=Echo())
+        session = await open_session(store, programs, tools=AnsweringTools(echo))
         await session.operate(Start("pay", arguments))
         assert (await session.call_tool("pay", arguments, "c1")).held is not None
         assert session.held_calls[0].arguments["pin"] == SECRET
@@ -334,7 +323,7 @@ procedures:
   pay: {{}}
 """
     )
-    programs = [one.program for one in compile_handbook(book).values()]
+    programs = list(programs_of(book).values())
     arguments = {"action": "pay", "user": "ann", "pin": SECRET, "amount": 5}
     asked = find_question(programs, "confirm_with_user", arguments)
     assert asked is not None
@@ -344,17 +333,14 @@ procedures:
 async def test_what_was_sealed_before_anybody_knew_is_masked_where_it_is_shown() -> None:
     """A tool tells the phrase in a sentence; only later somebody passes it as the secret."""
 
-    class Talking(Doors):
-        async def call(self, name: str, arguments: Mapping[str, Any], *, key: str) -> ToolResult:
-            if name == "open_box":
-                return ToolResult(False, {"error": f"locked; the note says {SECRET}"})
-            return await super().call(name, arguments, key=key)
+    def talking(name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        if name == "open_box":
+            return ToolResult(False, {"error": f"locked; the note says {SECRET}"})
+        return doors(name, arguments)
 
     book = load_handbook(write_handbook(BOOK).replace("irreversible: true", "read_only: true"))
-    programs = {name: one.program for name, one in compile_handbook(book).items()}
-
-    store, tools = MemoryStore(), Talking()
-    session = await open_session(store, programs, tools=tools)
+    store, tools = MemoryStore(), AnsweringTools(talking, SCHEMAS)
+    session = await open_session(store, programs_of(book), tools=tools)
     await session.operate(Start("open_box", {"user": "ann"}))
     await session.call_tool("open_box", {"user": "ann"}, "c1")
     assert SECRET in repr(session.events)  # sealed: what the chain is over stays

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 
 from counter_desk import HandClock
+from small_desks import AnsweringTools, Answers, programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Finding
-from sopilot.compiler.pipeline import compile_handbook
-from sopilot.handbook.reader import load_handbook
 from sopilot.machine.machine import Outcome
 from sopilot.machine.proof.licence import Licence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, Ask, Branch, Check, Kind, Program, ReturnStep
-from sopilot.protocols import ToolResult, Tools, ToolSchema
+from sopilot.protocols import ToolResult, Tools
 from sopilot.records.store import Settings
 from sopilot.session import admission
 from sopilot.session.opening import open_session, resume_session
@@ -29,7 +28,6 @@ from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.catalogue import VIEWS
 
 VIEWS_WITH_A_MACHINE = tuple(name for name, view in VIEWS.items() if view.machine)
-Answers = Callable[[str, Mapping[str, JSON]], JSON]
 FAILED = ToolResult(False, {"error": "no"})
 
 
@@ -43,7 +41,7 @@ class AttackDesk:
         self.calls = 0
 
     def made(self, action: str) -> list[Mapping[str, JSON]]:
-        return [given for name, given in self.tools.made if name == action]
+        return self.tools.given(action)
 
     async def start(self, goal: str, **values: JSON) -> Outcome:
         return await self.session.operate(Start(goal, values))
@@ -121,27 +119,6 @@ class AttackDesk:
     async def done(self, action: str, **arguments: JSON) -> None:
         answer = await self.call(action, **arguments)
         assert answer.status is CallStatus.DONE, answer.problem
-
-
-class AnsweringTools:
-    def __init__(self, answers: Answers) -> None:
-        self.answers = answers
-        self.made: list[tuple[str, Mapping[str, JSON]]] = []
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return ()
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        self.made.append((name, dict(arguments)))
-        value = self.answers(name, arguments)
-        if isinstance(value, Awaitable):
-            value = await value
-        return value if isinstance(value, ToolResult) else ToolResult(True, value)
-
-
-def programs_of(handbook: str) -> dict[str, Program]:
-    units = compile_handbook(load_handbook(handbook, "attack.yaml"))
-    return {goal: unit.program for goal, unit in units.items()}
 
 
 async def desk_over(

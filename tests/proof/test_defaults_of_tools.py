@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import AttackDesk, desk_over, programs_of
+from attack_desk import AttackDesk, desk_over
 
-from sopilot.protocols import ToolResult, ToolSchema
+from small_desks import AnsweringTools, programs_of
+from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON
 from sopilot.values.schema import filled_in
 from sopilot.views.answers import CallStatus
@@ -42,22 +43,17 @@ REFERRED: dict[str, Any] = {
 }
 
 
-class Bank:
+class Bank(AnsweringTools):
     """Its tools fill in 500 where nobody says how much."""
 
     def __init__(self, send: Mapping[str, JSON] = PLAIN) -> None:
-        self.made: list[tuple[str, Mapping[str, JSON]]] = []
+        super().__init__(self.pay, (ToolSchema("pay", "", PAY), ToolSchema("send", "", send)))
         self.paid: list[Any] = []
-        self._schemas = (ToolSchema("pay", "", PAY), ToolSchema("send", "", send))
 
-    def schemas(self) -> Sequence[ToolSchema]:
-        return self._schemas
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        self.made.append((name, arguments))
-        order: Any = arguments if name == "pay" else arguments["order"]
+    def pay(self, name: str, arguments: Mapping[str, Any]) -> JSON:
+        order = arguments if name == "pay" else arguments["order"]
         self.paid.append(order.get("amount", 500))
-        return ToolResult(True, {"paid": True})
+        return {"paid": True}
 
 
 async def opened(bank: Bank, text: str = HANDBOOK) -> AttackDesk:

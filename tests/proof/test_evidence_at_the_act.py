@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import AttackDesk, at_the_act, errors, open_desk, programs_of
+from attack_desk import AttackDesk, at_the_act, errors, open_desk
 
 from counter_desk import HandClock
+from small_desks import programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.protocols import ToolResult
 from sopilot.session import admission

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import AnsweringTools, Answers, AttackDesk, desk_over, errors
+from attack_desk import AttackDesk, desk_over, errors
 
+from small_desks import AnsweringTools, Answers
 from sopilot.audit.audit import audit_trace
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.verifier import require_valid

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from attack_desk import AnsweringTools, AttackDesk, desk_over, mistakes, programs_of, resumed
+from attack_desk import AttackDesk, desk_over, mistakes, resumed
 
+from small_desks import AnsweringTools, programs_of
 from sopilot.handbook.formatter import format_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.errors import UserMistake

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
+from small_desks import programs_of
 from sopilot.audit.findings import Unjudgeable
 from sopilot.audit.report import Report, batch
 from sopilot.audit.text import render_text, verdict_words
-from sopilot.compiler.pipeline import compile_handbook
-from sopilot.handbook.reader import load_handbook
 from sopilot.machine.automation import Automation
 from sopilot.machine.secrets import shown_events
 from sopilot.messages.diagnostic import Severity
@@ -61,7 +60,7 @@ predicates:
 procedures:
   pay: {requires: [funded(user, amount), {not: sanctioned(user)}]}
 """
-PROGRAMS = {name: one.program for name, one in compile_handbook(load_handbook(BOOK)).items()}
+PROGRAMS = programs_of(BOOK)
 PRIVATE = Settings(
     private=True,
     columns=frozenset({"amount"}),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from small_desks import programs_of
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.result import SessionResult
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.stores.memory import MemoryStore
@@ -80,7 +80,7 @@ def loan_handbook() -> Handbook:
 
 
 HANDBOOK = loan_handbook()
-BRIEFING = Briefing(HANDBOOK, {g: c.program for g, c in compile_handbook(HANDBOOK).items()})
+BRIEFING = Briefing(HANDBOOK, programs_of(HANDBOOK))
 
 
 def suite_text(body: str, tools: str = GOOD_TOOLS) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loan_desk import ScenarioRun, run_scenario
 
-from sopilot.compiler.pipeline import compile_handbook
+from small_desks import programs_of
 from sopilot.handbook.reader import load_handbook
 from sopilot.tasks.coverage import Coverage, coverage_of
 from sopilot.tasks.scenarios import load_scenarios
@@ -27,7 +27,7 @@ procedures:
 
 def outcome(requires: str, scenario: str) -> tuple[ScenarioRun, Coverage, Briefing]:
     handbook = load_handbook(HEAD + "".join(f"      {line}\n" for line in requires.splitlines()))
-    briefing = Briefing(handbook, {g: c.program for g, c in compile_handbook(handbook).items()})
+    briefing = Briefing(handbook, programs_of(handbook))
     text = "handbook: shapes\nscenarios:\n  it:\n    goal: act\n"
     text += "".join(f"    {line}\n" for line in scenario.splitlines())
     one = load_scenarios(text, handbook).scenarios[0]

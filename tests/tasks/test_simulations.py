@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
+from small_desks import AnsweringTools
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.protocols import ToolResult
 from sopilot.session.calls import call_key
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.replay import SavedSimulation
 from sopilot.tasks.task import NoTools, ReplayedTools, SimulationDiverged
 from sopilot.trace.events import Event
-from sopilot.values.json import JSON
 from sopilot.views.answers import NOT_MADE
 
 EXAMPLE = load_example("bank")
@@ -46,19 +45,14 @@ def test_a_simulator_that_cannot_be_read_says_where(tmp_path: Path) -> None:
         SavedSimulation(simulator(), path)
 
 
-class Counting:
-    """Says whether it is the first call, so that a repetition would show."""
+def counting(ok: bool = True) -> AnsweringTools:
+    """Tools that say which call it is, so that a repetition would show."""
+    tools = AnsweringTools(lambda *_: ToolResult(ok, len(tools.made)))
+    return tools
 
-    def __init__(self, ok: bool = True) -> None:
-        self.calls: list[str] = []
-        self._ok = ok
 
-    def schemas(self) -> Sequence[ToolSchema]:
-        return ()
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        self.calls.append(name)
-        return ToolResult(self._ok, len(self.calls))
+def names(tools: AnsweringTools) -> list[str]:
+    return [name for name, _ in tools.made]
 
 
 def trace(*called: str) -> list[Event]:
@@ -72,35 +66,35 @@ def trace(*called: str) -> list[Event]:
 
 
 async def test_in_another_process_the_recorded_calls_are_made_again_and_only_once() -> None:
-    tools = Counting()
+    tools = counting()
     simulation = ReplayedTools(tools)
     for _ in range(2):
         await simulation.catch_up("s", trace("read", "write"))
-    assert tools.calls == ["read", "write"]
+    assert names(tools) == ["read", "write"]
     key = call_key("s", "c1", "write", {})
     assert await simulation.recall(key) == ToolResult(True, 2)
     assert await simulation.call("write", {}, key=key) == ToolResult(True, 2)
-    assert tools.calls == ["read", "write"]
+    assert names(tools) == ["read", "write"]
 
 
 async def test_what_the_user_said_is_no_work_of_the_tools() -> None:
-    tools = Counting()
+    tools = counting()
     await ReplayedTools(tools).catch_up("s", trace("ask_user"))
-    assert tools.calls == []
+    assert names(tools) == []
 
 
 async def test_what_never_reached_a_tool_is_not_made_later() -> None:
     """The store had failed between the call's record and the call."""
-    tools = Counting()
+    tools = counting()
     events = trace("read", "write")
     events[1].payload.update(ok=NOT_MADE.ok, value=NOT_MADE.value)  # type: ignore[attr-defined]
     await ReplayedTools(tools).catch_up("s", events)
-    assert tools.calls == ["write"]
+    assert names(tools) == ["write"]
 
 
 async def test_a_simulator_that_answers_otherwise_ends_the_run() -> None:
     with pytest.raises(SimulationDiverged, match="`read`"):
-        await ReplayedTools(Counting(ok=False)).catch_up("s", trace("read"))
+        await ReplayedTools(counting(ok=False)).catch_up("s", trace("read"))
 
 
 async def test_where_nothing_can_be_called_a_call_fails() -> None:

@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "policies"))
 
 from policy_desk import ALL, HANDBOOK, PROGRAMS, AirTools
 
-from sopilot.compiler.pipeline import compile_handbook
+from small_desks import programs_of
 from sopilot.handbook.reader import load_handbook
 from sopilot.integrations.mcp.options import HttpSettings
 from sopilot.integrations.mcp.server import McpServer
@@ -210,7 +210,7 @@ async def test_a_round_is_answered_once_by_its_own_call() -> None:
 
 def guarding() -> tuple[McpServer, SimulatedTools]:
     handbook = load_handbook(BOOK.replace("confirm: false", 'confirm: "Pay {amount}."'))
-    programs = {name: each.program for name, each in compile_handbook(handbook).items()}
+    programs = programs_of(handbook)
     delivered = ScriptedAnswer(ToolResult(True, {"state": "delivered"}))
     tools = SimulatedTools(handbook.actions, {"find_order": (delivered,)})
 
