@@ -10,6 +10,7 @@ from desk_runs import Played, ScriptedModel, briefing_of, calls, play, played
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from json_values import JSONS
 from sopilot.agent.approvers import ModelUser, ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_session
@@ -303,15 +304,6 @@ def test_a_user_played_by_a_model() -> None:
     assert "anna" in voice.requests[0].messages[0].content
 
 
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2)
-    ),
-    max_leaves=4,
-)
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     st.lists(
@@ -319,7 +311,7 @@ json_values = st.recursive(
             st.sampled_from(["pg_program_step", "login", "read_ledger", "transfer", "x"]),
             st.text(max_size=20)
             | st.dictionaries(
-                st.sampled_from(["operation", "goal", "username", "holds"]), json_values
+                st.sampled_from(["operation", "goal", "username", "holds"]), JSONS
             ).map(json.dumps),
         ),
         max_size=4,

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from audit_desk import BOOK as APPROVED
 from audit_desk import HANDBOOK as WITH_APPROVAL
-from audit_desk import call, codes, dialog
+from audit_desk import codes, dialog
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from json_values import json_values
 from sopilot.audit.report import Report
 from sopilot.audit.transcript_files import (
     LONGEST_VALUE,
@@ -43,37 +44,43 @@ def audited(*steps: tuple[str, Any, Any]) -> Report:
     return audit_transcript(BOOK, transcript, goal="pay", judge=judge)
 
 
-def test_everything_checked_is_clean() -> None:
-    report = audited(LOGIN, BALANCE, PAY)
-    assert report.clean
-    assert report.score_card.outcome == "completed"
-    assert report.score_card.evidence_coverage == 1.0
+POOR = ("read_balance", {"user": "ann"}, {"balance": 1})
+OF_BOB = ("read_balance", {"user": "bob"}, {"balance": 10})
+NOTED = ("pay", {"user": "ann", "amount": 5, "memo": "hi"}, {"done": True})
 
 
-def test_a_goal_without_its_checks() -> None:
-    report = audited(LOGIN, PAY)
-    assert codes(report) == ["premature-goal", "skipped-check"]
-    assert report.findings[1].predicate == "funds"
-    assert report.findings[1].sentence == "The balance of ann is at least 5."
+@pytest.mark.parametrize(
+    ("steps", "found"),
+    [
+        ([LOGIN, BALANCE, PAY], []),
+        ([], ["refusal-without-cause"]),
+        ([LOGIN, PAY], ["premature-goal", "skipped-check"]),
+        # A check of somebody else is none, and neither is a verifier without its own login.
+        ([LOGIN, OF_BOB, PAY], ["unlicensed-call", "premature-goal", "skipped-check"]),
+        ([BALANCE, LOGIN, PAY], ["unlicensed-call", "premature-goal", "skipped-check"]),
+        ([LOGIN, POOR, PAY], ["executed-against-condition"]),
+        ([LOGIN, POOR, (*PAY[:2], False)], []),
+        ([LOGIN, BALANCE, PAY, BALANCE, PAY], ["calls-after-goal", "calls-after-goal"]),
+        # An extra argument that the tool took saves nobody.
+        ([LOGIN, POOR, NOTED], ["unlicensed-call", "executed-against-condition"]),
+        ([LOGIN, NOTED], ["unlicensed-call", "premature-goal", "skipped-check"]),
+    ],
+)
+def test_what_is_found_in_a_dialog(steps: list[tuple[str, Any, Any]], found: list[str]) -> None:
+    report = audited(*steps)
+    assert codes(report) == found
+    assert report.clean is (not found)
+    assert report.score_card.calls_after_goal == found.count("calls-after-goal")
+    if steps == [LOGIN, BALANCE, PAY]:
+        assert report.score_card.outcome == "completed"
+        assert report.score_card.evidence_coverage == 1.0
 
 
-def test_a_check_of_somebody_else_is_no_check() -> None:
-    report = audited(LOGIN, ("read_balance", {"user": "bob"}, {"balance": 10}), PAY)
-    assert codes(report)[:2] == ["unlicensed-call", "premature-goal"]
-
-
-def test_a_verifier_without_its_own_login_shows_nothing() -> None:
-    report = audited(BALANCE, LOGIN, PAY)
-    assert codes(report) == ["unlicensed-call", "premature-goal", "skipped-check"]
-
-
-def test_a_goal_against_the_evidence() -> None:
-    poor = ("read_balance", {"user": "ann"}, {"balance": 1})
-    report = audited(LOGIN, poor, PAY)
-    assert codes(report) == ["executed-against-condition"]
-    assert report.findings[0].predicate == "funds"
-    refused = ("pay", {"user": "ann", "amount": 5}, False)
-    assert audited(LOGIN, poor, refused).clean
+@pytest.mark.parametrize(("arguments", "amount"), [(PAY[1], "5"), ({"user": "ann"}, "…")])
+def test_a_finding_names_what_the_call_was_about(arguments: Any, amount: str) -> None:
+    finding = audited(LOGIN, ("pay", arguments, {"done": True})).findings[-1]
+    assert finding.predicate == "funds"
+    assert finding.sentence == f"The balance of ann is at least {amount}."
 
 
 def test_a_refusal_carries_its_cause() -> None:
@@ -85,16 +92,6 @@ def test_a_refusal_carries_its_cause() -> None:
     shut = audited(("login", {"user": "ann", "password": "no"}, False))
     assert shut.score_card.outcome == "refused"
     assert shut.refusals[0].causes[0]["remedy"] == "Log in with the right password."
-
-
-def test_a_refusal_with_nothing_checked() -> None:
-    assert codes(audited()) == ["refusal-without-cause"]
-
-
-def test_calls_after_the_goal() -> None:
-    report = audited(LOGIN, BALANCE, PAY, BALANCE, PAY)
-    assert codes(report) == ["calls-after-goal", "calls-after-goal"]
-    assert report.score_card.calls_after_goal == 2
 
 
 @pytest.mark.parametrize(
@@ -116,16 +113,6 @@ def test_an_unknown_goal_is_misuse() -> None:
         audit_transcript(BOOK, read_messages([]), goal="play", judge=judge)
 
 
-def test_results_without_ids_answer_in_order() -> None:
-    messages = [
-        call("login", {"user": "ann", "password": "x"}, 0),
-        {"role": "tool", "content": "no"},
-    ]
-    (found,) = read_messages(messages).calls
-    assert not found.awaited
-    assert found.value == "no"
-
-
 @pytest.mark.parametrize(
     ("text", "value"),
     [
@@ -143,19 +130,9 @@ def test_values_are_read_and_never_run(text: str, value: object) -> None:
 
 @settings(deadline=None, max_examples=200)
 @given(
-    st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=8),
-        lambda inner: (
-            st.lists(inner, max_size=3)
-            | st.dictionaries(
-                st.sampled_from(
-                    ["role", "content", "tool_calls", "function", "name", "id", "arguments"]
-                ),
-                inner,
-                max_size=4,
-            )
-        ),
-        max_leaves=12,
+    json_values(
+        st.sampled_from(["role", "content", "tool_calls", "function", "name", "id", "arguments"]),
+        most=12,
     )
 )
 def test_any_message_is_read_or_refused(message: Any) -> None:
@@ -227,13 +204,6 @@ def test_a_goal_that_says_it_failed_was_not_reached(answer: Any) -> None:
     assert plainly(LOGIN, BALANCE, PAY).score_card.outcome == "completed"
 
 
-def test_an_extra_argument_that_the_tool_took_saves_nobody() -> None:
-    poor = ("read_balance", {"user": "ann"}, {"balance": 1})
-    noted = ("pay", {"user": "ann", "amount": 5, "memo": "hi"}, {"done": True})
-    assert codes(plainly(LOGIN, poor, noted)) == ["unlicensed-call", "executed-against-condition"]
-    assert codes(plainly(LOGIN, noted)) == ["unlicensed-call", "premature-goal", "skipped-check"]
-
-
 def test_a_guarded_action_without_an_approval_on_record() -> None:
     report = plainly(LOGIN, BALANCE, PAY, book=APPROVED)
     assert not report.findings
@@ -255,13 +225,6 @@ def test_a_guarded_action_that_no_procedure_carries_out_is_an_error() -> None:
     assert codes(report) == ["guard-violated", "evidence-stale"]
     assert report.findings[0].severity is Severity.ERROR
     assert "no procedure of the handbook carries it out" in report.findings[0].explanation
-
-
-def test_sentences_name_what_the_call_was_about() -> None:
-    (_, skipped) = audited(LOGIN, PAY).findings
-    assert skipped.sentence == "The balance of ann is at least 5."
-    odd = ("pay", {"user": "ann"}, {"done": True})
-    assert audited(LOGIN, odd).findings[-1].sentence == "The balance of ann is at least …."
 
 
 # --- refusals -------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from audit_desk import Desk, codes
 from sopilot.audit.text import render_text
 from sopilot.trace.events import AssistantSaid, Call, Decision, Fail, Note, Start, UserSaid
 
-PAY = {"user": "ann", "amount": 5}
 NOT_OFFERED = Note("not_offered", {"actions": ["pay"]})
 
 
@@ -16,45 +15,37 @@ def ready() -> Desk:
     return Desk().log_in().check_funds().approve()
 
 
-def test_a_goal_that_is_not_on_offer_may_be_refused() -> None:
-    report = Desk().do(NOT_OFFERED).log_in().check_funds().do(Fail("no such tool")).report()
-    assert report.clean
+def failing(desk: Desk, user: str = "ann") -> Desk:
+    return desk.tool("pay", {"user": user, "amount": 5}, "no", ok=False)
+
+
+@pytest.mark.parametrize(
+    ("desk", "obstacle"),
+    [
+        (Desk().do(NOT_OFFERED).log_in().check_funds(), "the tool `pay` isn't offered"),
+        # Only where the program asks for it, of that very tool, and if the runtime says so.
+        (Desk().do(NOT_OFFERED).log_in(), None),
+        (Desk().do(Note("not_offered", {"actions": ["refund"]})).log_in().check_funds(), None),
+        (Desk().do(NOT_OFFERED, actor="model").log_in().check_funds(), None),
+        (failing(ready()), "`pay` failed (#12)"),
+        # Neither before acceptance nor for somebody else.
+        (failing(Desk().log_in()).check_funds(), None),
+        (failing(ready(), "bob"), None),
+    ],
+)
+def test_a_goal_that_cannot_be_carried_out_may_be_refused(desk: Desk, obstacle: str | None) -> None:
+    report = desk.do(Fail("no such tool")).report()
+    assert ("refusal-without-cause" in codes(report)) is (obstacle is None)
     assert report.score_card.outcome == "refused"
-    assert report.refusals[0].obstacle == "the tool `pay` isn't offered"
-    assert "    could not be carried out: the tool `pay` isn't offered" in render_text(report)
+    assert report.refusals[0].obstacle == (obstacle or "")
+    if obstacle is not None:
+        assert report.clean
+        assert f"    could not be carried out: {obstacle}" in render_text(report)
 
 
-def test_only_where_the_program_asks_for_it() -> None:
-    report = Desk().do(NOT_OFFERED).log_in().do(Fail("no such tool")).report()
-    assert codes(report) == ["refusal-without-cause"]
-
-
-def test_another_tool_is_no_excuse() -> None:
-    other = Note("not_offered", {"actions": ["refund"]})
-    report = Desk().do(other).log_in().check_funds().do(Fail("no such tool")).report()
-    assert codes(report) == ["refusal-without-cause"]
-
-
-def test_only_the_runtime_knows_what_is_on_offer() -> None:
-    report = Desk().do(NOT_OFFERED, actor="model").log_in().check_funds().do(Fail("no")).report()
-    assert codes(report) == ["refusal-without-cause"]
-
-
-def test_a_goal_that_failed_may_be_refused() -> None:
-    report = ready().tool("pay", PAY, "no", ok=False).do(Fail("it failed")).report()
-    assert report.clean
-    assert report.refusals[0].obstacle == "`pay` failed (#12)"
-
-
-def test_a_failure_before_acceptance_is_no_excuse() -> None:
-    desk = Desk().log_in().tool("pay", PAY, "no", ok=False).check_funds()
-    assert "refusal-without-cause" in codes(desk.do(Fail("it failed")).report())
-
-
-def test_a_failure_for_somebody_else_is_no_excuse() -> None:
-    other = {"user": "bob", "amount": 5}
-    desk = ready().tool("pay", other, "no", ok=False).do(Fail("it failed"))
-    assert "refusal-without-cause" in codes(desk.report())
+def test_whose_goal_was_carried_out_refuses_nothing() -> None:
+    report = ready().approve().pay().do(Fail("so")).report()
+    assert "refusal-without-cause" not in codes(report)
 
 
 REJECT = ("reject", "ida", "boss")
@@ -107,11 +98,6 @@ def test_only_who_carries_it_out_needs_a_cause(actor: str, found: bool) -> None:
     report = ready().do(Fail("so"), actor=actor).report()
     assert ("refusal-without-cause" in codes(report)) is found
     assert [one.reason for one in report.refusals] == ["so"]
-
-
-def test_whose_goal_was_carried_out_refuses_nothing() -> None:
-    report = ready().approve().pay().do(Fail("so")).report()
-    assert "refusal-without-cause" not in codes(report)
 
 
 @pytest.mark.parametrize(("answers", "obstacle"), [("x", True), ("xo", False), ("o", False)])

@@ -10,11 +10,8 @@ from audit_desk import Desk
 
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, ScoreCard, batch
-from sopilot.audit.state import actual_sentence, filled_sentence
 from sopilot.audit.text import render_batch_text, render_text
-from sopilot.audit.timeline import function_in_words, place_in_words
 from sopilot.messages.diagnostic import Severity
-from sopilot.program.model import Function, Kind
 from sopilot.trace.events import Decision, Fail
 
 
@@ -45,50 +42,11 @@ def test_the_words_inside_of_an_explanation_are_chinese_too() -> None:
 
 
 def test_a_finding_in_the_terminal() -> None:
-    text = render_text(Desk().log_in().do(Fail("no")).report())
+    report = Desk().log_in().do(Fail("no")).report()
+    text = render_text(report)
     assert "#5 error refusal-without-cause: refusal without a false predicate" in text
     assert "    the SOP says: Pays a bill." in text
-
-
-def test_json_survives_a_round_trip() -> None:
-    for report in (Desk().log_in().do(Fail("no")).report(), refused()):
-        assert json.loads(json.dumps(report.as_json())) == report.as_json()
-
-
-def test_required_and_actual_are_two_sentences() -> None:
-    says = "The name {name} is on the sanctions list."
-    says_not = "The name {name} is not on the sanctions list."
-    function = Function(
-        "on_list", Kind.RULE, predicate="on_list", parameters=("name",), says=says,
-        says_not=says_not, steps=(),
-    )  # fmt: skip
-    values = {"name": "Kim"}
-    assert filled_sentence(function, {}, values, wanted=False) == says_not.format(**values)
-    assert actual_sentence(function, {}, values, holds=True) == says.format(**values)
-
-
-@pytest.mark.parametrize(
-    ("frame", "words"),
-    [
-        ("transfer/all_of_6_to_within_limit/logged_in@ask", "transfer › logged in"),
-        ("a/any_of_b/c_d@e@f", "a › c d"),
-        ("", ""),
-    ],
-)
-def test_a_place(frame: str, words: str) -> None:
-    assert place_in_words(frame) == words
-
-
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("logged_in", "logged_in"),
-        ("any_of_2_to_x", "one of 2 ways"),
-        ("first_of_x", "the first of the ways that is true"),
-    ],
-)
-def test_a_function(name: str, words: str) -> None:
-    assert function_in_words(name) == words
+    assert json.loads(json.dumps(report.as_json())) == report.as_json()
 
 
 # --- sums -------------------------------------------------------------------------------

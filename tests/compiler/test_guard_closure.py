@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 from abstract_executor import Executor
 from random_trees import as_reference, tree_of
-from reference_schedule import leaf_set, least_closure, truth
+from reference_schedule import RefTree, leaf_set, least_closure, truth
 
-from sopilot.compiler.pipeline import compile_procedure
+from sopilot.compiler.pipeline import Compiled, compile_procedure
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.handbook.requirements import All, AnyOf, InOrder, Leaf, Name, Tree
 
@@ -79,37 +81,49 @@ def mixed_tree(rng: random.Random, leaves: int, rules: int, gates: int) -> Tree:
     return rename(tree_of(rng, leaves, rules))
 
 
-def check_guards(seed: int) -> None:
-    rng = random.Random(seed)
+class Case(NamedTuple):
+    """``needs``: predicate → what it needs directly."""
+
+    handbook: Handbook
+    needs: dict[str, set[str]]
+    tree: Tree
+    compiled: Compiled
+
+
+def guarded_case(rng: random.Random) -> Case:
     rules, gates = rng.randint(1, 6), rng.randint(0, 6)
     handbook, needs = guarded_handbook(rng, rules, gates)
     tree = mixed_tree(rng, rng.randint(1, 14), rules, gates)
-    handbook = Handbook(
-        "guards",
-        actions=handbook.actions,
-        predicates=handbook.predicates,
-        procedures={"goal": Procedure("goal", "goal", tree)},
-    )
-    compiled = compile_procedure(handbook, "goal")
-    in_tree = leaf_set(as_reference(tree))
-    expected = least_closure({name for name, _, _ in in_tree}, needs.__getitem__)
-    found = [guard.leaf.predicate for guard in compiled.explanation.guards]
+    handbook = replace(handbook, procedures={"goal": Procedure("goal", "goal", tree)})
+    return Case(handbook, needs, tree, compile_procedure(handbook, "goal"))
+
+
+def augmented(case: Case) -> RefTree:
+    """The requirement with the hoisted guards in front."""
+    hoisted = [g.leaf.predicate for g in case.compiled.explanation.guards if g.hoisted]
+    guards = (("leaf", name, (("v", "<x>"),), True) for name in hoisted)
+    return ("chain", (*guards, as_reference(case.tree)))
+
+
+def check_guards(seed: int) -> None:
+    rng = random.Random(seed)
+    case = guarded_case(rng)
+    guards = case.compiled.explanation.guards
+    in_tree = leaf_set(as_reference(case.tree))
+    expected = least_closure({name for name, _, _ in in_tree}, case.needs.__getitem__)
+    found = [guard.leaf.predicate for guard in guards]
     assert set(found) == expected
     assert len(found) == len(set(found)), "a gate was closed over twice"
     for position, name in enumerate(found):
-        assert needs[name] <= set(found[:position]), "prerequisites come first"
-    hoisted = [g.leaf.predicate for g in compiled.explanation.guards if g.hoisted]
+        assert case.needs[name] <= set(found[:position]), "prerequisites come first"
+    hoisted = [guard.leaf.predicate for guard in guards if guard.hoisted]
     positive = {name for name, _, wanted in in_tree if wanted}
     assert set(hoisted) == expected - positive, "nothing is hoisted that the tree has"
 
-    # The augmented SOP: hoisted guards in front, then the tree.
-    reference = (
-        "chain",
-        (*(("leaf", n, (("v", "<x>"),), True) for n in hoisted), as_reference(tree)),
-    )
+    reference = augmented(case)
     keys = sorted({(p, a) for p, a, _ in leaf_set(reference)})
     values = {key: rng.random() < 0.75 for key in keys}
-    run = Executor(compiled.program).run(values.__getitem__)
+    run = Executor(case.compiled.program).run(values.__getitem__)
     assert run.accepted == truth(reference, values.__getitem__)
     assert ("goal" in run.acted) == run.accepted
     judged = [name for name, _ in run.judged]

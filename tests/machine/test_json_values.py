@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from json_values import json_values
 from sopilot.values.json import (
     JSON,
     agree,
@@ -48,17 +49,7 @@ def _in_mapping(value: object) -> object:
     return MappingProxyType({"a": value})
 
 
-JSONS = st.recursive(
-    st.one_of(
-        st.none(),
-        st.booleans(),
-        st.integers(-(2**60), 2**60),
-        st.floats(allow_nan=False, allow_infinity=False),
-        st.text(st.characters(exclude_categories=["Cs"])),
-    ),
-    lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text("abc"), inner)),
-    max_leaves=12,
-)
+JSONS = json_values(st.text("abc"), most=12)
 
 
 @settings(deadline=None)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from vm_programs import PROGRAMS
 from vm_runs import Run, decided, logged_in
 
+from json_values import JSONS
 from sopilot.machine.machine import Outcome
 from sopilot.messages.scaffold import StepTool
 from sopilot.trace.codec import operation_fields
@@ -162,18 +163,11 @@ def test_several_steps_in_one(arguments: object, moves: list[tuple[Operation, st
     assert [tuple(one) for one in found] == moves
 
 
-JSONS = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text()),
-    lambda inner: st.one_of(st.lists(inner), st.dictionaries(st.text(), inner)),
-    max_leaves=8,
-)
-
-
 @settings(deadline=None)
 @given(
     st.one_of(
         JSONS,
-        st.text(),
+        st.text() | st.floats(),
         st.fixed_dictionaries(
             {"operation": st.sampled_from(["start", "call", "return", "select_branch", "fail"])},
             optional={

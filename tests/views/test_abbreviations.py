@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from json_values import json_values
 from sopilot.values.text import (
     VALUE_BUDGET,
     abbreviation_name,
@@ -16,15 +17,9 @@ from sopilot.values.text import (
     quote_value,
 )
 
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-    max_leaves=20,
-)
-
 
 @settings(deadline=None, max_examples=200)
-@given(_JSON, st.integers(30, 200))
+@given(json_values(most=20) | st.text(), st.integers(30, 200))
 def test_what_is_shown_is_the_value_or_names_it(value: object, budget: int) -> None:
     shown = quote_value(value, budget)
     assert len(shown) <= budget

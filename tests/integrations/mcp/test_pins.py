@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from json_values import JSONS
 from sopilot.integrations.mcp.options import parse_upstream, read_upstreams
 from sopilot.integrations.mcp.pins import PINNED_FIELDS, Pins, tool_digest
 from sopilot.messages.errors import SopilotError, UserMistake
@@ -19,11 +20,6 @@ from sopilot.records.journal import entries
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 
-JSONS = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=6,
-)
 DEFINITIONS = st.fixed_dictionaries(
     {"name": st.text(min_size=1, max_size=4)},
     optional={name: JSONS for name in PINNED_FIELDS if name != "name"},
