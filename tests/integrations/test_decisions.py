@@ -21,9 +21,10 @@ pytest.importorskip("starlette", reason="needs the extra `mcp`")
 import httpx2
 import jsonschema
 from click.testing import CliRunner
-from guarded_shop import BOOK, LOGIN, LOOK, REFUND
+from guarded_shop import LOGIN, LOOK, REFUND
 from scripted_moves import call
 
+from refund_shop import BOOK
 from sopilot.audit.audit import audit_trace
 from sopilot.cli.main import sopilot
 from sopilot.handbook.expressions import judge
@@ -433,7 +434,7 @@ async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: 
             return decided.get("decision", "") if status == 200 else str(status)
 
         yes = {"question": question, "text": "yes"}
-        dearer = {**REFUND.arguments, "amount": 5000}
+        dearer = {**REFUND.arguments, "amount": 60}
         assert await reply("4", reply=yes, arguments=dearer) == "missing"
         assert await reply("5", reply=yes, conversation="c-2") == "missing"
         assert await reply("6", reply={"question": "Another?", "text": "yes"}) == "missing"

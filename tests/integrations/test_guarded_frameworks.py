@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from agents import Runner
 from framework_agents import FRAMEWORKS, LangChainAgent, OpenAIAgentsAgent, PydanticAIAgent
-from guarded_shop import BOOK, LOGIN, LOOK, REFUND, Shop, shop_agent
+from guarded_shop import LOGIN, LOOK, REFUND, WatchedShop, shop_agent
 from guarded_shop import run as play
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
@@ -19,6 +19,7 @@ from pydantic_ai import DeferredToolRequests, DeferredToolResults
 from scripted_moves import Move, Script, call
 
 import sopilot
+from refund_shop import BOOK
 from sopilot.audit.audit import audit_trace
 from sopilot.runner.conversations import Conversations
 from sopilot.stores.memory import MemoryStore
@@ -38,7 +39,7 @@ def written(folder: Path, confirm: str = "false", text: str = BOOK) -> Path:
     return path
 
 
-Run = Callable[[Shop, Conversations, str, Sequence[Move]], Awaitable[list[str]]]
+Run = Callable[[WatchedShop, Conversations, str, Sequence[Move]], Awaitable[list[str]]]
 
 
 @pytest.fixture(params=list(FRAMEWORKS))
@@ -49,13 +50,13 @@ def run(request: pytest.FixtureRequest) -> Run:
 async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_made(
     book: Path, run: Run
 ) -> None:
-    shop, conversations = Shop(), Conversations.of(book)
+    shop, conversations = WatchedShop(), Conversations.of(book)
     moves = [REFUND, LOGIN, LOOK, REFUND, REFUND, LOGIN, LOOK]
     answers = await run(shop, conversations, "c-1", moves)
     assert 'find_order(customer="anna", order="o-1")' in answers[0]
     assert "delivered" in answers[2]
     assert "#" not in answers[2]  # the tool's own result, unchanged
-    assert answers[3] == "paid 50 to anna"
+    assert answers[3] == "paid 50"
     assert "already" in answers[4]
     assert shop.paid == [PAID]
     assert {prompt for prompt, _ in shop.shown} == {""}
@@ -76,7 +77,7 @@ class Pausing:
     """An agent whose refund waits for people, as its framework spells that."""
 
     def __init__(self, kind: Any, folder: Path, confirm: str, **options: Any) -> None:
-        self.shop, self.store = Shop(), MemoryStore()
+        self.shop, self.store = WatchedShop(), MemoryStore()
         self.path = written(folder, confirm=confirm)
         self.conversations = Conversations.of(self.path, store=self.store)
         script = Script([LOGIN, LOOK, REFUND])
@@ -150,7 +151,7 @@ async def test_openai_agents_interrupts(tmp_path: Path, confirm: str, approved: 
 @pytest.mark.parametrize("kind", [LangChainAgent, OpenAIAgentsAgent])
 async def test_a_block_is_one_conversation(book: Path, kind: Any) -> None:
     """Bob's run inside Anna's block would use her login."""
-    shop, conversations = Shop(), Conversations.of(book)
+    shop, conversations = WatchedShop(), Conversations.of(book)
     async with sopilot.conversation("anna"):
         await play(kind, shop, conversations, "thread-1", [LOGIN, LOOK])
         with pytest.raises(sopilot.UserMistake, match="another"):
@@ -160,7 +161,7 @@ async def test_a_block_is_one_conversation(book: Path, kind: Any) -> None:
 
 async def test_fifty_conversations_at_once_are_not_mixed(book: Path, run: Run) -> None:
     """Half of the customers log in themselves; the others rely on somebody else's login."""
-    shop, conversations = Shop(), Conversations.of(book)
+    shop, conversations = WatchedShop(), Conversations.of(book)
 
     async def serve(number: int) -> None:
         own = {"customer": f"customer-{number}", "order": "o-1"}
@@ -174,14 +175,18 @@ async def test_fifty_conversations_at_once_are_not_mixed(book: Path, run: Run) -
     )
 
 
-Sabotage = Callable[[Shop, Conversations, dict[str, Any]], Awaitable[None]]
+Sabotage = Callable[[WatchedShop, Conversations, dict[str, Any]], Awaitable[None]]
 
 
-async def change_the_arguments(shop: Shop, hooks: Conversations, arguments: dict[str, Any]) -> None:
+async def change_the_arguments(
+    shop: WatchedShop, hooks: Conversations, arguments: dict[str, Any]
+) -> None:
     arguments.update(order="o-2", amount=5000)
 
 
-async def change_the_evidence(shop: Shop, hooks: Conversations, arguments: dict[str, Any]) -> None:
+async def change_the_evidence(
+    shop: WatchedShop, hooks: Conversations, arguments: dict[str, Any]
+) -> None:
     """The order is lost, as the same agent reads meanwhile."""
     async with hooks.using("c-1") as hook:
         looked = {"customer": "anna", "order": "o-1"}
@@ -192,7 +197,9 @@ async def change_the_evidence(shop: Shop, hooks: Conversations, arguments: dict[
         await hook.tool_call("find_order", looked, "meanwhile", lost)
 
 
-async def log_somebody_else_in(shop: Shop, hooks: Conversations, arguments: dict[str, Any]) -> None:
+async def log_somebody_else_in(
+    shop: WatchedShop, hooks: Conversations, arguments: dict[str, Any]
+) -> None:
     async with hooks.using("c-1") as hook:
 
         async def opened(_: object) -> object:
@@ -213,7 +220,7 @@ async def test_what_changes_between_decision_and_dispatch_is_not_carried_out(
     tmp_path: Path, run: Run, sabotage: Sabotage, paid: list[tuple[str, str, float]]
 ) -> None:
     """The runtime asks the user last: everything else is proven when the sabotage comes."""
-    shop, conversations = Shop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
+    shop, conversations = WatchedShop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
     arguments = dict(REFUND.arguments)
 
     async def ask(question: str) -> str:
@@ -230,7 +237,7 @@ MISSPELT = BOOK.replace("refund:", "refnd:")
 
 @pytest.mark.parametrize("kind", FRAMEWORKS.values(), ids=FRAMEWORKS)
 async def test_a_guarded_action_without_a_tool_is_an_error(tmp_path: Path, kind: Any) -> None:
-    shop, script = Shop(), Script([REFUND])
+    shop, script = WatchedShop(), Script([REFUND])
     book = written(tmp_path, text=MISSPELT)
     agent = shop_agent(kind, shop, Conversations.of(book), script)
     with pytest.raises(sopilot.UserMistake, match=r"guards `refnd`.*\n?.*`refund`"):

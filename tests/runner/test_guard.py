@@ -6,7 +6,7 @@ import asyncio
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -15,92 +15,16 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field, field_serializer
 
+import refund_shop
 import sopilot
+from refund_shop import Shop
 from sopilot.stores.memory import MemoryStore
 
-BOOK = """
-handbook: refunds
-parameters: {largest: 200}
-actions:
-  login: {input: {customer: string, password: {type: string, secret: true}}}
-  find_order: {input: {customer: string, order: string}, read_only: true,
-               requires: logged_in(customer)}
-  refund: {input: {customer: string, order: string, amount: number}, irreversible: true,
-           confirm: false}
-predicates:
-  logged_in(customer):
-    says: The customer {customer} has logged in.
-    established_by: login(customer, password)
-  delivered(customer, order):
-    says: The order {order} was delivered.
-    verify: find_order(customer, order)
-    verdict: result.state == 'delivered'
-    remedy: Wait for the delivery.
-  small(amount):
-    says: The amount {amount} is at most {largest}.
-    verify: arguments
-    verdict: amount <= largest
-procedures:
-  refund: {requires: [small(amount), delivered(customer, order)]}
-"""
-Function = Callable[..., Any]
+BOOK = refund_shop.BOOK.replace("CONFIRM", "false")
 
 
-class Shop:
-    def __init__(self) -> None:
-        self.states = {"o-1": "delivered", "o-2": "on its way"}
-        self.paid: list[tuple[str, str, float]] = []
-        self.reads = 0
-
-    def login(self, customer: str, password: str) -> dict[str, str]:
-        if password != "sesame":
-            raise sopilot.ToolFailed("wrong password")
-        return {"customer": customer}
-
-    def find_order(self, customer: str, order: str) -> dict[str, str]:
-        """Look an order up."""
-        self.reads += 1
-        return {"state": self.states[order]}
-
-    def refund(self, customer: str, order: str, amount: float) -> str:
-        self.paid.append((customer, order, amount))
-        return f"paid {amount}"
-
-    def tools(self, book: Path, **options: Any) -> tuple[Function, ...]:
-        def login(customer: str, password: str) -> dict[str, str]:
-            return self.login(customer, password)
-
-        def find_order(customer: str, order: str) -> dict[str, str]:
-            """Look an order up."""
-            return self.find_order(customer, order)
-
-        def refund(customer: str, order: str, amount: float) -> str:
-            return self.refund(customer, order, amount)
-
-        return sopilot.guard(book, login, find_order, refund, **options)
-
-    def asynchronous_tools(
-        self, book: Path, waits: Mapping[str, asyncio.Event] | None = None, **options: Any
-    ) -> tuple[Function, ...]:
-        """``waits``: what a function waits for before it answers."""
-
-        async def pause(name: str) -> None:
-            event = (waits or {}).get(name)
-            await (event.wait() if event is not None else asyncio.sleep(0))
-
-        async def login(customer: str, password: str) -> dict[str, str]:
-            await pause("login")
-            return self.login(customer, password)
-
-        async def find_order(customer: str, order: str) -> dict[str, str]:
-            await pause("find_order")
-            return self.find_order(customer, order)
-
-        async def refund(customer: str, order: str, amount: float) -> str:
-            await pause("refund")
-            return self.refund(customer, order, amount)
-
-        return sopilot.guard(book, login, find_order, refund, **options)
+def tools_of(shop: Shop, book: Path, **options: Any) -> tuple[Callable[..., Any], ...]:
+    return sopilot.guard(book, shop.login, shop.find_order, shop.refund, **options)
 
 
 @pytest.fixture
@@ -116,7 +40,7 @@ def shop() -> Shop:
 
 
 def test_a_call_is_blocked_then_proven_then_carried_out(book: Path, shop: Shop) -> None:
-    login, find_order, refund = shop.tools(book)
+    login, find_order, refund = tools_of(shop, book)
     with sopilot.conversation("c-1"):
         with pytest.raises(sopilot.Missing) as missing:
             refund("anna", "o-1", 50)
@@ -132,7 +56,7 @@ def test_a_call_is_blocked_then_proven_then_carried_out(book: Path, shop: Shop) 
 
 
 def test_a_refusal_says_what_is_not_so_and_its_remedy(book: Path, shop: Shop) -> None:
-    login, find_order, refund = shop.tools(book)
+    login, find_order, refund = tools_of(shop, book)
     with sopilot.conversation("c-1"):
         login("anna", "sesame")
         find_order("anna", "o-2")
@@ -144,14 +68,14 @@ def test_a_refusal_says_what_is_not_so_and_its_remedy(book: Path, shop: Shop) ->
 
 
 def test_nothing_is_refused_to_somebody_who_is_not_identified(book: Path, shop: Shop) -> None:
-    _, _, refund = shop.tools(book)
+    _, _, refund = tools_of(shop, book)
     with sopilot.conversation("c-1"), pytest.raises(sopilot.Missing) as missing:
         refund("anna", "o-1", 900)  # too large, but first they must log in
     assert missing.value.agenda == ('login(customer="anna", password=…)',)
 
 
 def test_a_failed_login_is_refused_until_it_succeeds(book: Path, shop: Shop) -> None:
-    login, find_order, refund = shop.tools(book)
+    login, find_order, refund = tools_of(shop, book)
     with sopilot.conversation("c-1"):
         with pytest.raises(sopilot.ToolFailed):
             login("anna", "guess")
@@ -164,7 +88,7 @@ def test_a_failed_login_is_refused_until_it_succeeds(book: Path, shop: Shop) -> 
 
 
 def test_one_request_is_carried_out_once(book: Path, shop: Shop) -> None:
-    login, find_order, refund = shop.tools(book)
+    login, find_order, refund = tools_of(shop, book)
     with sopilot.conversation("c-1") as talk:
         login("anna", "sesame")
         find_order("anna", "o-1")
@@ -180,7 +104,7 @@ def test_one_request_is_carried_out_once(book: Path, shop: Shop) -> None:
 def test_an_answer_from_before_the_act_is_read_again_and_the_guard_says_why(
     book: Path, shop: Shop
 ) -> None:
-    login, find_order, refund = shop.tools(book)
+    login, find_order, refund = tools_of(shop, book)
     with sopilot.conversation("c-1"):
         login("anna", "sesame")
         find_order("anna", "o-1")
@@ -202,7 +126,7 @@ async def test_a_call_waits_while_what_it_rests_on_is_under_way(
 ) -> None:
     answered = asyncio.Event()
     waits = {"find_order": answered, slow: answered}
-    login, find_order, refund = shop.asynchronous_tools(book, waits)
+    login, find_order, refund = sopilot.guard(book, *shop.functions(waits))
     async with sopilot.conversation("c-1"):
         opening = asyncio.create_task(login("anna", "sesame"))
         await asyncio.sleep(0.01)
@@ -220,7 +144,7 @@ async def test_a_call_waits_while_what_it_rests_on_is_under_way(
 
 
 def test_auto_makes_the_missing_reads_itself(book: Path, shop: Shop) -> None:
-    _, _, refund = shop.tools(book, verify="auto")
+    _, _, refund = tools_of(shop, book, verify="auto")
     with sopilot.conversation("c-1") as talk:
         talk.tell(password="sesame")
         assert refund("anna", "o-1", 50) == "paid 50"
@@ -234,14 +158,14 @@ def test_auto_makes_the_missing_reads_itself(book: Path, shop: Shop) -> None:
 
 
 def test_a_guarded_call_outside_of_a_conversation_is_an_error(book: Path, shop: Shop) -> None:
-    _, find_order, refund = shop.tools(book)
+    _, find_order, refund = tools_of(shop, book)
     for call in (lambda: refund("anna", "o-1", 50), lambda: find_order("anna", "o-1")):
         with pytest.raises(sopilot.UserMistake, match="outside of a conversation"):
             call()
 
 
 def test_threads_share_the_functions_and_nothing_else(book: Path, shop: Shop) -> None:
-    login, find_order, refund = shop.tools(book)
+    login, find_order, refund = tools_of(shop, book)
 
     def serve(number: int) -> str:
         with sopilot.conversation(f"c-{number}"):
@@ -258,8 +182,8 @@ def test_threads_share_the_functions_and_nothing_else(book: Path, shop: Shop) ->
 
 async def test_of_three_calls_at_once_one_is_carried_out(book: Path, shop: Shop) -> None:
     paying = asyncio.Event()
-    tools = shop.asynchronous_tools(book, {"refund": paying}, refusals="text")
-    login, find_order, refund = tools
+    functions = shop.functions({"refund": paying})
+    login, find_order, refund = sopilot.guard(book, *functions, refusals="text")
     async with sopilot.conversation("c-1"):
         await login("anna", "sesame")
         await find_order("anna", "o-1")
@@ -325,9 +249,7 @@ def test_an_exception_that_would_stop_the_loop_leaves_the_outcome_unknown(
         shop.refund(customer, order, amount)
         raise problem("late")
 
-    login, find_order, _ = (inspect.unwrap(function) for function in shop.tools(book))
-
-    login, find_order, refund = sopilot.guard(book, login, find_order, refund)
+    login, find_order, refund = sopilot.guard(book, shop.login, shop.find_order, refund)
     with sopilot.conversation("c-1"):
         login("anna", "sesame")
         find_order("anna", "o-1")
@@ -346,8 +268,8 @@ def test_a_read_that_breaks_off_in_any_way_proves_nothing(
     def find_order(customer: str, order: str) -> dict[str, str]:
         raise problem("nothing found")
 
-    login, _, refund = (inspect.unwrap(function) for function in shop.tools(book))
-    login, _, refund = sopilot.guard(book, login, find_order, refund, verify="auto")
+    functions = (shop.login, find_order, shop.refund)
+    login, _, refund = sopilot.guard(book, *functions, verify="auto")
     with sopilot.conversation("c-1"):
         login("anna", "sesame")
         for _ in range(2):
@@ -357,7 +279,7 @@ def test_a_read_that_breaks_off_in_any_way_proves_nothing(
 
 
 def test_wrapped_functions_keep_their_signature(book: Path, shop: Shop) -> None:
-    _, find_order, refund = shop.tools(book)
+    _, find_order, refund = tools_of(shop, book)
     assert find_order.__doc__ == "Look an order up."
     assert find_order.__name__ == "find_order"
     assert list(inspect.signature(refund).parameters) == ["customer", "order", "amount"]
@@ -368,7 +290,7 @@ def test_an_approval_is_waited_for_and_bound_to_its_call(book: Path, shop: Shop)
         BOOK.replace("confirm: false}", "confirm: false, approval: {roles: [boss]}}"), "utf-8"
     )
     store = MemoryStore()
-    login, find_order, refund = shop.tools(book, store=store)
+    login, find_order, refund = tools_of(shop, book, store=store)
     with sopilot.conversation("c-1"):
         login("anna", "sesame")
         find_order("anna", "o-1")
@@ -388,7 +310,7 @@ async def test_fifty_conversations_at_once_in_one_process_are_not_mixed(
     book: Path, shop: Shop
 ) -> None:
     """Half of the customers log in themselves; the others rely on somebody else's login."""
-    login, find_order, refund = shop.asynchronous_tools(book, refusals="text")
+    login, find_order, refund = sopilot.guard(book, *shop.functions(), refusals="text")
 
     async def serve(number: int) -> str:
         async with sopilot.conversation(f"c-{number}"):
@@ -459,7 +381,7 @@ def test_defaults_that_the_handbook_does_not_know_keep_no_proof_away(
 
 
 def test_values_of_a_function_with_any_names_are_judged_by_name(book: Path, shop: Shop) -> None:
-    def plainly(function: Function) -> Function:
+    def plainly(function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*values: Any, **named: Any) -> Any:
             return function(*values, **named)
 
@@ -482,7 +404,7 @@ def test_values_of_a_function_with_any_names_are_judged_by_name(book: Path, shop
 def test_an_amount_with_more_digits_than_a_float_is_not_rounded_for_the_guard(
     book: Path, shop: Shop
 ) -> None:
-    login, find_order, refund = shop.tools(book)
+    login, find_order, refund = tools_of(shop, book)
     with sopilot.conversation("c-1"):
         login("anna", "sesame")
         find_order("anna", "o-1")
