@@ -23,7 +23,7 @@ from typing import Any
 from campaign import main
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "audit"))
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("audit", "handbook")]
 
 from test_labelled_traces import disagreement  # noqa: E402
 from trace_executions import wanted_of  # noqa: E402

@@ -16,7 +16,7 @@ from pathlib import Path
 from campaign import main
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "compiler"))
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("compiler", "handbook")]
 
 from test_guard_closure import check_guards  # noqa: E402  # found through the path above
 from test_proposition_1 import exhaust, random_cases  # noqa: E402

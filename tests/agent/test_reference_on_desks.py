@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from desk_runs import Played, play, programs_of
+from desk_runs import Played, play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
-from sopilot.audit.audit import audit_trace
-from sopilot.handbook.expressions import judge
 from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.views.catalogue import VIEWS
 
@@ -64,16 +62,6 @@ def _all_right(view: str, example: str, *, step: int = 1) -> None:
 def test_chinese_scaffold(view: str) -> None:
     for played in run_all(view, "clinic", step=5, language="zh"):
         assert played.judgement.passed, played.judgement.reasons
-
-
-@pytest.mark.parametrize("example", bundled_names())
-def test_a_conforming_run_has_no_findings(example: str) -> None:
-    for played in run_all("pg", example, step=2):
-        programs = programs_of(example, "pg").programs
-        report = audit_trace(
-            programs, played.session.events, session_id=played.session.id, judge=judge
-        )
-        assert report.findings == ()
 
 
 def test_a_refusal_names_rule_evidence_and_remedy() -> None:

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from random_handbooks import random_tree
+
 from sopilot.compiler.pipeline import Compiler
 from sopilot.handbook.model import (
     Action,
@@ -90,11 +92,16 @@ def random_world(rng: random.Random) -> World:
             irreversible=rng.random() < 0.4,
             approval=approval,
         )
+
+    def leaf() -> Leaf:
+        name = rng.choice(list(predicates))
+        return Leaf(name, (("v", Name(rng.choice(INPUTS))),), rng.random() < 0.8)
+
     procedures = {
         goal: Procedure(
             goal,
             goal,
-            _tree(rng, list(predicates), rng.randint(1, 9)),
+            random_tree(rng, rng.randint(1, 9), leaf, widest=4),
             says=f"How to {goal}.",
             arguments=tuple((name, Name(name)) for name in INPUTS),
         )
@@ -133,18 +140,6 @@ def _random_predicate(rng: random.Random, number: int) -> Predicate:
     )
     verdict = f"result.{name}" if rng.random() < 0.7 else None
     return replace(plain, recipes=recipes, verdict=verdict)
-
-
-def _tree(rng: random.Random, names: list[str], leaves: int, depth: int = 0) -> Tree:
-    if leaves == 1 or depth > 3:
-        name = rng.choice(names)
-        return Leaf(name, (("v", Name(rng.choice(INPUTS))),), rng.random() < 0.8)
-    parts = rng.randint(2, min(leaves, 4))
-    cuts = sorted(rng.sample(range(1, leaves), parts - 1))
-    sizes = [b - a for a, b in zip([0, *cuts], [*cuts, leaves], strict=True)]
-    operator = rng.choice((All, AnyOf, InOrder, First))
-    tree: Tree = operator(tuple(_tree(rng, names, size, depth + 1) for size in sizes))
-    return tree
 
 
 def judge(expression: str, variables: Mapping[str, Any]) -> bool | None:

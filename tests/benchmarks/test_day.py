@@ -86,28 +86,3 @@ def _wrong(ledger: list[dict[str, Any]], heard: Any) -> list[tuple[tuple[Any, An
         ((of_others, ledger), ["acknowledged_but_not_in_the_trace"]),
         ((phantom, ledger), ["told_as_done_and_not_done"]),
     ]  # fmt: skip
-
-
-def test_what_grows_is_not_flat() -> None:
-    from day_judge import flat
-
-    steady = [100.0 + number % 3 for number in range(60)]
-    assert flat("it", steady, 20.0)["flat"]
-    leak = [100.0 + number for number in range(60)]
-    assert not flat("it", leak, 20.0)["flat"]
-    assert flat("it", leak, 50.0)["flat"]
-
-
-def test_a_day_has_a_night_and_two_peaks() -> None:
-    from day_in_an_hour import BUSIEST, load_at
-
-    assert load_at(10) == pytest.approx(BUSIEST, rel=0.05)
-    assert load_at(3) < 0.2 * BUSIEST < load_at(13) < load_at(16) < load_at(10)
-
-
-def test_a_picture_says_what_it_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from day_in_an_hour import missing_for_a_picture
-
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("PROMETHEUS", raising=False)
-    assert "prometheus (on PATH" in missing_for_a_picture()[0]

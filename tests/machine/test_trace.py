@@ -14,7 +14,6 @@ from sopilot.machine.replay import replay
 from sopilot.messages.errors import TraceError
 from sopilot.trace.chain import (
     Head,
-    SealedEvent,
     decode_line,
     encode_line,
     genesis,
@@ -180,10 +179,3 @@ def test_withheld_arguments_cannot_be_replayed_and_it_says_so() -> None:
     events = [redact(event, limit=5)[0] for event in RUN.events]
     with pytest.raises(TraceError, match="`arguments` is withheld"):
         replay(PROGRAMS, events)
-
-
-def test_sealing_does_not_depend_on_the_order_of_keys() -> None:
-    one = SEALED[0].event._replace(payload={"a": 1, "b": 2})
-    other = SEALED[0].event._replace(payload={"b": 2, "a": 1})
-    assert isinstance(SEALED[0], SealedEvent)
-    assert seal(one, "x").hash == seal(other, "x").hash
