@@ -598,6 +598,62 @@ def test_a_guarded_action_without_a_function_is_an_error_at_once(book: Path, sho
     assert len(sopilot.guard(book, shop.login, shop.find_order)) == 2
 
 
+KEYS = """
+handbook: keys
+actions:
+  find_box: {input: {box: string}, read_only: true}
+  open_box: {input: {box: string}, irreversible: true, confirm: false, approval: {roles: [boss]}}
+predicates:
+  rents(tenant, box):
+    says: The box {box} is rented by {tenant}.
+    verify: find_box(box)
+    verdict: tenant in result
+procedures:
+  open_box: {inputs: {customer: string}, requires: rents(customer, box)}
+"""
+
+
+async def test_an_approval_counts_for_the_claimed_values_that_it_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    def find_box(box: str) -> list[str]:
+        return ["anna", "bob"]
+
+    def open_box(box: str) -> None:
+        opened.append(box)
+
+    async def attempt(claimed: str, **supplied: Any) -> None:
+        async with sopilot.conversation("c-1") as talk:
+            talk.tell(**supplied)
+            talk.give_values(customer=claimed)
+            await asyncio.to_thread(guarded, "b-1")
+
+    async def approve() -> None:
+        (session,) = await store.sessions()
+        await sopilot.load(book, store=store).decide(session.id, by="Mia", role="boss")
+
+    book, store, opened = tmp_path / "keys.yaml", MemoryStore(), list[str]()
+    book.write_text(KEYS, "utf-8")
+    _, guarded = sopilot.guard(book, find_box, open_box, store=store, verify="auto")
+    with pytest.raises(sopilot.Missing, match="find out `customer`"):
+        await attempt("anna")  # no call waits for the value yet
+    with pytest.raises(sopilot.Waiting):
+        await attempt("anna")
+    await approve()
+    with pytest.raises(sopilot.Waiting):
+        await attempt("bob")
+    with pytest.raises(sopilot.Refused, match="rented by carl"):
+        await attempt("bob", customer="carl")  # the application knows better
+    assert opened == []
+    with pytest.raises(sopilot.Missing):
+        await attempt("bob")
+    with pytest.raises(sopilot.Waiting):
+        await attempt("bob")
+    await approve()
+    await attempt("bob")
+    assert opened == ["b-1"]
+
+
 def test_a_call_that_nothing_guards_is_no_deviation_before_the_first_guarded_one(
     book: Path, shop: Shop, tmp_path: Path
 ) -> None:
