@@ -24,7 +24,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from campaign import main
-from mcp_processes import ECHO, SOPILOT, free_port, serving
+from mcp_processes import ECHO, ECHO_HANDBOOK, SOPILOT, free_port, serving
 
 ROUNDS = 10
 MOST_ADDED_MS = {"stdio": 6.0, "http": 10.0}
@@ -70,7 +70,7 @@ async def over_stdio(home: Path, calls: int) -> dict[str, float]:
     program, *arguments = ECHO
     upstream = StdioServerParameters(command=program, args=arguments)
     arguments = [
-        *SOPILOT[1:], "gateway", "--view", "pg", "--handbook", "bank",
+        *SOPILOT[1:], "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK,
         "--upstream", f"echo={shlex.join(ECHO)}", "--pass-through", "echo",
     ]  # fmt: skip
     environment = {"SOPILOT_HOME": str(home)}
@@ -83,7 +83,7 @@ async def over_http(home: Path, calls: int) -> dict[str, float]:
     there, own = free_port(), free_port()
     address = f"http://127.0.0.1:{there}/mcp"
     command = [
-        *SOPILOT, "gateway", "--view", "pg", "--handbook", "bank", "--http", f"127.0.0.1:{own}",
+        *SOPILOT, "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK, "--http", f"127.0.0.1:{own}",
         "--upstream", f"echo={address}", "--pass-through", "echo",
     ]  # fmt: skip
     with serving([*ECHO, "--http", str(there)], there), serving(command, own, home):

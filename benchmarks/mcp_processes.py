@@ -23,6 +23,7 @@ from mcp.server.stdio import stdio_server
 
 SOPILOT = (sys.executable, "-m", "sopilot.cli.main")
 ECHO = (sys.executable, __file__)
+ECHO_HANDBOOK = str(Path(__file__).with_name("echo.yaml"))
 STARTING_SECONDS = 60.0
 
 

@@ -156,11 +156,12 @@ procedures:
 class Depot(Bank):
     insured = False
 
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        if name == "look_up":
-            return ToolResult(True, {"insured": self.insured})
-        self.done.append((name, dict(arguments)))
-        return ToolResult(True, {"kg": 20})
+    @property
+    def done(self) -> list[tuple[str, dict[str, JSON]]]:
+        return [made for made in self.made if made[0] != "look_up"]
+
+    def answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        return ToolResult(True, {"insured": self.insured} if name == "look_up" else {"kg": 20})
 
 
 @pytest.mark.parametrize("guard", ["ask", "auto"])

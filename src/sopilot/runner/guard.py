@@ -147,7 +147,7 @@ class Guard:
 
         return cast(AnyFunction, waiting)
 
-    def require_guarded(self) -> None:
+    def _require_guarded(self) -> None:
         """Raise if a guarded action has no function here: the agent may have it unguarded."""
         for name, action in self._actions.items():
             if action.is_guarded and action.offered and name not in self._functions:
@@ -282,5 +282,5 @@ def guard(
     if not functions:
         return made
     wrapped = tuple(made(function) for function in functions)
-    made.require_guarded()
+    made._require_guarded()
     return wrapped[0] if len(wrapped) == 1 else wrapped
