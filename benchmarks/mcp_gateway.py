@@ -83,8 +83,8 @@ async def over_http(home: Path, calls: int) -> dict[str, float]:
     there, own = free_port(), free_port()
     address = f"http://127.0.0.1:{there}/mcp"
     command = [
-        *SOPILOT, "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK, "--http", f"127.0.0.1:{own}",
-        "--upstream", f"echo={address}", "--pass-through", "echo",
+        *SOPILOT, "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK,
+        "--http", f"127.0.0.1:{own}", "--upstream", f"echo={address}", "--pass-through", "echo",
     ]  # fmt: skip
     with serving([*ECHO, "--http", str(there)], there), serving(command, own, home):
         # The same protocol era on both sides: the one with connections.

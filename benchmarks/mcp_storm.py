@@ -63,8 +63,9 @@ def payload(headers: dict[str, str], content: bytes) -> dict[str, Any]:
 async def storm(clients: int, requests: int, home: Path) -> dict[str, Any]:
     own = free_port()
     command = [
-        *SOPILOT, "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK, "--http", f"127.0.0.1:{own}",
-        "--upstream", f"echo={shlex.join(ECHO)}", "--share-upstream", "--pass-through", "echo",
+        *SOPILOT, "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK,
+        "--http", f"127.0.0.1:{own}", "--upstream", f"echo={shlex.join(ECHO)}",
+        "--share-upstream", "--pass-through", "echo",
     ]  # fmt: skip
     each = requests // clients
     with serving(command, own, home):
