@@ -199,6 +199,16 @@ def _progress(report: Report, number: int, whole: int) -> None:
         print(line, flush=True)
 
 
+def _alarms(done: Done) -> None:
+    """Print at once what a run that is stopped would lose."""
+    where = f"{done.task.kind} {done.task.name or done.task.seed}"
+    if done.task.kind != "sabotage":
+        for one in done.tally.denied:
+            print(f"\nviolation ({where}): {one}", flush=True)
+    for apart in done.tally.apart:
+        print(f"\napart ({where}): {apart}", flush=True)
+
+
 def measure(moves: int, seed: int, depth: int, processes: int, only: list[str]) -> Figures:
     assert MOVES_PER_SESSION <= 100  # or the sessions become too few
     report = Report(seed, depth)
@@ -210,6 +220,7 @@ def measure(moves: int, seed: int, depth: int, processes: int, only: list[str]) 
         try:
             for number, done in enumerate(pool.imap_unordered(perform, todo), 1):
                 report.take(done)
+                _alarms(done)
                 _progress(report, number, len(todo))
         except KeyboardInterrupt:
             pool.terminate()
