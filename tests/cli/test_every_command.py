@@ -22,7 +22,7 @@ WITHOUT_JSON = {
     "trace sign": "prints JSON",
     "records prove": "prints JSON",
 }
-COLUMNS, LINES = 100, 40
+COLUMNS, LINES = 80, 40
 
 
 def every_command(
@@ -111,3 +111,10 @@ def test_an_option_of_sopilot_in_another_place_is_named_with_the_cure(
     assert cure in problem
     assert main(["sessions", "list", "--nonsense"]) == 2
     assert "before the command" not in capfd.readouterr().err
+
+
+def test_a_group_without_a_command_prints_its_help(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["sessions"]) == 2
+    problem = capfd.readouterr().err
+    assert problem.count("Usage:") == 1
+    assert "Error" not in problem

@@ -100,7 +100,7 @@ for name, help in (
 
 @command.command()
 @DECISION
-@option("--arguments JSON", "All arguments as a JSON object.", required=True)
+@option("--arguments JSON", "All arguments of the call, as a JSON object.", required=True)
 def amend(arguments: str, **value: Any) -> Output:
     """Approve CALL with other arguments. Earlier approvals lapse; the checks run again."""
     return _decide("amend", arguments=json_object("--arguments", arguments), **value)

@@ -36,9 +36,9 @@ _EXIT = {True: Exit.DONE, False: Exit.FINDINGS, None: Exit.NOT_JUDGED}
 @click.argument("what", metavar="WHAT", default="")
 @flag("--all", "Judge every session of the store.", "every")
 @period("With --all: first day or time", "With --all: last day, inclusive")
-@option("--workers", "Processes with --all. Default: one per core.", type=click.IntRange(min=1))
-@option("--on", "Where to run with --all.", type=click.Choice(["local", "ray"]), default="local")
-@option("--handbook SOURCE", "Handbook to judge by. A session or trace must have run its programs.")
+@option("--workers", "Processes for --all. Default: one per core.", type=click.IntRange(min=1))
+@option("--on", "Backend for --all.", type=click.Choice(["local", "ray"]), default="local")
+@option("--handbook SOURCE", "Handbook to judge by. Its programs must be those that the trace ran.")
 @GOAL
 @option("--now TIME", "Time of a transcript, as ISO 8601.", default="")
 @option(
@@ -71,9 +71,9 @@ def command(
     key_file: Path | None,
     store: StoreAccess,
 ) -> Output:
-    """Judge WHAT by its SOP: a session id, a trace file, or the transcript of any agent as JSON
-    (OpenAI or Anthropic messages, OpenAI response items, recorded trajectories of SOPBench or
-    τ-bench). With --all, judge every session of the store by the programs it ran.
+    """Judge WHAT by its handbook. WHAT is a session id, a trace file, or a transcript of any agent
+    as JSON (OpenAI or Anthropic messages, OpenAI response items, recorded trajectories of SOPBench
+    or τ-bench). With --all, judge every session of the store by the programs it ran.
 
     Exit codes: 0 no findings, 1 findings, 2 misuse, 5 no findings but something can't be judged
     (no rights or no key to the contents, contents erased or not in the transcript).

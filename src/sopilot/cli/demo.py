@@ -40,8 +40,8 @@ class Step:
 
 
 @click.command(
-    help="Watch the guard at work on a small refund handbook: a call is blocked, proven and "
-    "carried out, another is refused, and a changed trace is detected. Needs no model and no key."
+    help="Watch the guard at work on a small refund handbook. It blocks a call until it is proven, "
+    "refuses another, and detects a changed trace. Needs no model and no key."
 )
 @flag("--verbose", "Show the guard's whole answers to the agent.")
 @option("--store", "Keep the session in this store: sqlite:PATH.", "spec")

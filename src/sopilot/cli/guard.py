@@ -101,9 +101,10 @@ def serve(
 def hook(url: str, tokens: Path | None) -> None:
     """Answer a coding agent's hook: its JSON on standard input, the decision on standard output.
 
-    Configure this command for the events PreToolUse, PostToolUse and PostToolUseFailure. A call
-    that isn't proven is denied, with the calls to make first; so is a call that the user must
-    confirm. Tools that the handbook doesn't name are left to the agent, and noted.
+    Configure this command for the events PreToolUse, PostToolUse and PostToolUseFailure. The hook
+    denies a call that isn't proven and names the calls to make first. It also denies a call that
+    the user must confirm. It records calls of tools that the handbook doesn't name and leaves the
+    decision to the agent's permissions.
     """
     from sopilot.integrations.pre_tool_hook import answer_hook
 

@@ -54,7 +54,7 @@ def release(source: str, begin: str | None, end: str | None, by: str, store: Sto
 
 
 steps = EntryCommands(command, continue_version, HANDBOOK, NUMBER, BY)
-steps.add("sign-off", SIGNED_OFF, "Sign off VERSION. Its author can't.")
+steps.add("sign-off", SIGNED_OFF, "Sign off VERSION. The author of a version can't sign it off.")
 steps.add("withdraw", WITHDRAWN, "Withdraw VERSION. Sessions that began with it continue.")
 
 

@@ -58,7 +58,7 @@ GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
         "sessions": "List sessions, show one, record orphaned calls.",
         "trace": "Export, sign and verify traces.",
         "records": "Query, seal, verify and export the records of all sessions.",
-        "privacy": "Erase and disclose contents; set who reads them and how long they stay.",
+        "privacy": "Erase and disclose contents; set readers and retention periods.",
         "store": "Migrate, back up, restore, fence, measure and prune a store.",
     },
     "Research": {
@@ -89,7 +89,7 @@ GROUPS: dict[str, dict[str, str | tuple[str, str]]] = {
 @click.pass_context
 def sopilot(ctx: click.Context, config: Path | None, token_file: Path | None) -> None:
     """\b
-    Compile handbooks into programs, run them, prove what was checked.
+    Compile handbooks into programs, run them, and prove each check.
     Exit codes: 0 done, 1 findings, 2 misuse, 3 refused, 4 waiting, 5 not judged, 130 interrupted.
     """
     if os.environ.get("NO_COLOR"):
@@ -159,6 +159,8 @@ def _misuse(misuse: click.ClickException) -> str:
 def _usage(misuse: click.ClickException) -> str:
     text = f"Error: {_misuse(misuse)}"
     ctx = misuse.ctx if isinstance(misuse, click.UsageError) else None
+    if isinstance(misuse, click.exceptions.NoArgsIsHelpError):
+        return misuse.format_message()
     if ctx is None:
         return text
     return f"{ctx.get_usage()}\nTry '{ctx.command_path} --help' for help.\n\n{text}"

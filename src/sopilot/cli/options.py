@@ -63,7 +63,7 @@ def _configured(name: str, *names: str, **settings: Any) -> Decorator:
     return click.option(name, *names, cls=ConfiguredOption, envvar=variable, **settings)
 
 
-JSON_HELP = "Print one JSON object on stdout instead of text."
+JSON_HELP = "Print one JSON object instead of text."
 
 
 def _note_json(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -93,7 +93,7 @@ WHY = option("--why", "Reason to record.", required=True)
 GOAL = option("--goal NAME", "Use only this procedure.")
 TOOLS = option(
     "--tools",
-    "Tool list of SOPBench: without or with the readers of the whole database.",
+    "SOPBench tool list: `full-state` adds the tools that read the whole database.",
     type=click.Choice(["official", "full-state"]),
 )
 
@@ -103,8 +103,8 @@ def _store_access(ctx: click.Context, param: click.Parameter, spec: str | None) 
 
 
 STORE = _configured(
-    "--store", is_eager=True, callback=_store_access, metavar="sqlite:PATH|postgres:DSN",
-    help="Session store. Default: sessions.db in your data folder.",
+    "--store", is_eager=True, callback=_store_access, metavar="STORE",
+    help="sqlite:PATH or postgres:DSN. Default: sessions.db in your data folder.",
 )  # fmt: skip
 """Passes ``store``, a ``StoreAccess`` with the caller's token, before it reads session ids."""
 IN_STORE = all_of(STORE, AS_JSON)

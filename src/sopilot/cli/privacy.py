@@ -37,21 +37,21 @@ WHAT = click.argument("what", metavar="ID|TEXT")
 @click.group()
 def command() -> None:
     """Protect the contents of sessions. If the store requires it (`sopilot people require
-    privacy`), the words of people, models and tools are stored beside the trace. Erasing them
-    leaves hash chain, heads and action records verifiable."""
+    privacy`), the words of people, models and tools are stored beside the trace. You can still
+    verify hash chains, heads and action records after erasing them."""
 
 
 @command.group("set")
 def settings() -> None:
-    """Set which columns stay in clear, who may read contents, and how long contents stay."""
+    """Set the columns in clear text, the readers of contents and the retention periods."""
 
 
 policy = EntryCommands(command, change_policy)
 rules = EntryCommands(settings, change_policy)
 rules.add(
     "columns", "columns_named",
-    "Keep these arguments in clear in the action records and traces of new sessions. Name none "
-    "that identifies a person.", click.argument("columns", nargs=-1),
+    "Keep these arguments in clear text in action records and traces of new sessions. Don't "
+    "name arguments that identify a person.", click.argument("columns", nargs=-1),
 )  # fmt: skip
 rules.add(
     "readers", "readers_named", "Let only these roles read contents. Others see only that contents "

@@ -81,7 +81,7 @@ def command() -> None:
     'Condition on an argument, such as "amount>1000" (repeatable).',
     multiple=True,
 )
-@option("--columns NAMES", "Arguments to show as columns: amount,to.")
+@option("--columns NAMES", "Arguments to show as columns, such as amount,to.")
 @option("--limit", f"Rows to print. Default: {_SHOWN}; all with --csv.", type=click.IntRange(min=1))
 @flag("--rebuild", "Rebuild the rows from the traces first.")
 @flag("--csv", "Print CSV.", "as_csv")
@@ -134,10 +134,10 @@ def actions(
 
 
 @command.command()
-@option("--key", "From `sopilot trace keygen`.", "key_file", type=FILE, required=True)
+@option("--key", "Private key from `sopilot trace keygen`.", "key_file", type=FILE, required=True)
 @option(
     "--to FILE|URL|STORE",
-    "Where to send the head and its entries. Keep them away from the store.",
+    "Destination of the head and its entries. Choose a place away from the store.",
     "targets",
     multiple=True,
 )
@@ -152,8 +152,8 @@ def seal(key_file: Path, store: StoreAccess, **texts: Sequence[str]) -> Output:
     """Seal the log of all sessions: one entry per session that has changed, a Merkle tree over all
     entries, and a signed head.
 
-    Run it on a schedule: a seal doesn't cover later events. Exit 1, and nothing is sealed, if the
-    store differs from the last seal.
+    Run it on a schedule: a seal doesn't cover later events. If the store differs from the last
+    seal, the command seals nothing and exits with 1.
     """
     key, targets = load_key(key_file), texts["targets"]
     earlier = [public_key(item) for item in texts["earlier"]]
@@ -183,9 +183,9 @@ def verify(
     without_events: bool,
     store: StoreAccess,
 ) -> Output:
-    """Compare a store with a sealed head and name everything missing or altered: sessions that
-    were deleted, inserted, cut, exchanged or rewritten, a log that was cut or rewritten, an old
-    copy, action records that differ from the traces. Exit 1 if there is any.
+    """Compare a store with a sealed head. Name each session that was deleted, inserted, cut,
+    exchanged or rewritten, and each action record that differs from its trace. Detect a cut or
+    rewritten log and an old copy of the store. Exit 1 if anything is missing or altered.
 
     Later events aren't covered. Without the entries beside the head (a file of `seal --to` has
     them) a rewritten log is detected, but its former entries aren't named.
@@ -219,12 +219,12 @@ def verify(
 
 @command.command()
 @click.argument("session_id", metavar="[ID]", required=False, callback=full_id)
-@option("--head FILE|STORE", "Head to prove it under.", required=True)
-@option("--since FILE|STORE", "Earlier head: prove that the log only grew.")
+@option("--head FILE|STORE", "Sealed head to prove it for.", required=True)
+@option("--since FILE|STORE", "Earlier head; proves that the log only grew since then.")
 @STORE
 def prove(session_id: str | None, head: str, since: str | None, store: StoreAccess) -> None:
-    """Print a proof as JSON: that session ID is in the log under the head, or that the log of an
-    earlier head is the beginning of this one. `sopilot records verify --proof` checks it.
+    """Print a proof as JSON: that the sealed log contains session ID, or that it only grew since an
+    earlier head. `sopilot records verify --proof` checks it.
     """
     if (session_id is None) == (since is None):
         raise UserMistake("name a session ID, or use --since")
@@ -244,8 +244,8 @@ def prove(session_id: str | None, head: str, since: str | None, store: StoreAcce
 @flag("--payloads", "Include contents stored beside the traces.")
 @IN_STORE
 def export(begin: str, end: str, output: Path, payloads: bool, store: StoreAccess) -> Output:
-    """Export a period for an auditor: records, traces, log, sealed heads, journals, handbooks, a
-    summary, and a verifier that runs offline: python3 verify.pyz PUBLIC_KEY."""
+    """Export a period for an auditor: records, traces, log, sealed heads, journals, handbooks and a
+    summary. To verify the export offline, run python3 verify.pyz PUBLIC_KEY."""
     since, until = read_moment(begin), read_moment(end, whole_day=True)
     store.require_readable("bundle", [f"{begin} to {end}"], contents=payloads)
     files = store.write(lambda opened: bundle_files(opened, since, until, payloads=payloads))
@@ -256,19 +256,22 @@ def export(begin: str, end: str, output: Path, payloads: bool, store: StoreAcces
 
 @command.group()
 def deviations() -> None:
-    """Follow up on deviations: an owner, a date, a disposition, a cause, a remedy, and a second
-    person who closes it. `sopilot audit --keep` opens them; every step is on record."""
+    """Follow up on deviations. Assign an owner and a date, record disposition, cause and remedy,
+    and let a second person close the deviation. `sopilot audit --keep` opens deviations; the store
+    records every step."""
 
 
 @deviations.command("list")
-@option("--state", "List only this state.", type=click.Choice(["open", "judged", "closed"]))
-@option("--session ID", "List only those of this session.", "session_id", callback=full_id)
-@flag("--overdue", "List only those past their date.")
+@option(
+    "--state", "List only those in this state.", type=click.Choice(["open", "judged", "closed"])
+)
+@option("--session ID", "List only deviations of this session.", "session_id", callback=full_id)
+@flag("--overdue", "List only overdue deviations.")
 @IN_STORE
 def list_deviations(
     state: str | None, session_id: str | None, overdue: bool, store: StoreAccess
 ) -> Output:
-    """List deviations and what was done about them."""
+    """List deviations with owner, due date, cause and remedy."""
     known = list(store.read(load_deviations).values())
     now = SystemClock().now()
     results = [item for item in known if item.fits(state, session_id, overdue, now)]
@@ -279,7 +282,7 @@ def list_deviations(
 steps = EntryCommands(deviations, deviation_step, click.argument("number", type=int), BY)
 steps.add(
     "assign", "assigned", "Assign deviation NUMBER to an owner, with a date.",
-    option("--owner NAME", "Person responsible for it."),
+    option("--owner NAME", "Person responsible for the deviation."),
     option("--due DATE", "Due on this date, inclusive (UTC)."),
     read=lambda value: with_day_ends(value, "due"),
 )  # fmt: skip
@@ -287,10 +290,12 @@ steps.add("comment", "commented", "Add a comment to deviation NUMBER.", click.ar
 steps.add(
     "judge", "judged", "Record the judgement on deviation NUMBER, its cause and its remedy.",
     click.argument("disposition", type=click.Choice(DISPOSITIONS)),
-    option("--cause", "Why it happened.", required=True),
-    option("--remedy", "What was done about it.", default=""),
+    option("--cause", "Cause of the deviation.", required=True),
+    option("--remedy", "Action taken to correct it.", default=""),
 )  # fmt: skip
 steps.add(
-    "close", "closed", "Close deviation NUMBER. Needs a person who neither judged nor owns it."
+    "close",
+    "closed",
+    "Close deviation NUMBER. Neither its owner nor the person who judged it can close it.",
 )
 steps.add("reopen", "reopened", "Reopen deviation NUMBER.", WHY)

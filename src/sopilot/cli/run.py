@@ -96,8 +96,8 @@ _session_options = all_of(
     f"VIEW is one of: {', '.join(VIEWS)}. {VIEW_HELP}"
 )
 @_session_options
-@option("--out", "Folder that a workflow folder's tools write to.", type=click.Path())
-@option("--request", "The user's first message. Default: the task's.")
+@option("--out", "Folder for the files that a workflow's tools write.", type=click.Path())
+@option("--request", "First message. Default: the task's.")
 @option(
     "--input NAME=VALUE",
     "Value that the user can tell the agent (repeatable).",
@@ -158,8 +158,8 @@ def chat(
 @flag("--as-started", "If the handbook has changed, use the program that the session began with.")
 @flag(
     "--accept-changed",
-    "If the handbook has changed, switch to it. Running procedures end, on record, and start "
-    "again.",
+    "If the handbook has changed, switch to it. sopilot ends running procedures on record and "
+    "starts them again.",
 )
 @BUDGETS
 @FRAMES

@@ -40,17 +40,17 @@ def _view(default: str) -> Decorator:
 server_options = all_of(
     LANGUAGE,
     option("--http HOST:PORT", "Serve HTTP instead of stdio.", "address"),
-    option("--token-file", "Tokens of clients, one `NAME TOKEN` per line.", type=NEW),
+    option("--token-file", "Client tokens, one `NAME TOKEN` per line.", type=NEW),
     option("--allow-host", "Host name that clients may use (repeatable).", multiple=True),
     option("--allow-origin", "Web origin that may call the server.", multiple=True, hidden=True),
-    flag("--stateless", "Let every server over the same store answer any client."),
+    flag("--stateless", "Let servers of this store answer any client."),
     option("--admin HOST:PORT", "Address for health and metrics."),
     option(
         "--lease-seconds", "Seconds until another server takes over a dead server's sessions.",
         type=click.FloatRange(min=1), default=Settings().lease_seconds, hidden=True,
     ),
     option(
-        "--log", "Format of the log on stderr.", "log_format", type=click.Choice(FORMATS),
+        "--log", "Log format on stderr.", "log_format", type=click.Choice(FORMATS),
         default="text", show_default=True,
     ),
     option("--limit NAME=NUMBER", LIMITS_HELP, "limited", multiple=True, hidden=True),
@@ -67,10 +67,10 @@ upstream_options = all_of(
         "--pass-through NAME", "Offer this tool although the handbook doesn't name it.",
         multiple=True,
     ),
-    flag("--handbook-only", "Hide every tool that the handbook doesn't name."),
-    flag("--share-upstream", "Use one connection to each upstream for all sessions."),
+    flag("--handbook-only", "Hide tools that the handbook doesn't name."),
+    flag("--share-upstream", "Share one connection to each upstream."),
     option(
-        "--upstream-timeout SECONDS", "Time limit of an upstream's answer.",
+        "--upstream-timeout SECONDS", "Time limit for an upstream's answer.",
         type=click.FloatRange(min=0.1), default=300.0, show_default=True,
     ),
     option(
@@ -80,10 +80,10 @@ upstream_options = all_of(
     flag("--approve-tools", "Approve every upstream tool as it is now."),
     option(
         "--recheck-tools SECONDS",
-        "Seconds to cache verified tool lists; 0 verifies before every call.",
+        "Seconds to cache verified tool lists (0: none).",
         type=click.FloatRange(min=0), default=60.0, show_default=True,
     ),
-    flag("--require-pins", "Refuse upstream tools that nobody has approved."),
+    flag("--require-pins", "Refuse upstream tools without approval."),
 )  # fmt: skip
 
 
@@ -118,7 +118,7 @@ class _WrapsCommand(click.Command):
 @option("--handbook SOURCE", "Handbook to apply.", "source", required=True)
 @option(
     "--exec COMMAND …",
-    "Start one server with this command: the rest of the line.",
+    "Start one server; the rest of the line is its command.",
     "wrapped",
     expose_value=False,
 )

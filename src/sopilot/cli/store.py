@@ -36,10 +36,9 @@ def migrate(
     keeper: tuple[str, ...],
     store: StoreAccess,
 ) -> Output:
-    """Bring the tables up to this release. No other command needs the right to create tables.
+    """Update the tables to this release. No other command needs the right to create tables.
 
-    The roles (PostgreSQL) must exist. Name them again after every upgrade: it may have added
-    tables.
+    The roles (PostgreSQL) must exist. Name them again after every upgrade, which may add tables.
     """
 
     async def use(opened: Store) -> int:
@@ -71,8 +70,8 @@ def backup(file: Path, store: StoreAccess) -> Output:
 def restore_command(file: Path, store: StoreAccess) -> Output:
     """Copy a backup into an empty store of either kind, and fence it.
 
-    Earlier leases end. Irreversible calls of the sessions are blocked until `store release`: the
-    backup doesn't know what they did after it was made.
+    Earlier leases end. sopilot blocks irreversible calls of these sessions until `store release`,
+    because the backup lacks all later calls.
     """
     rows = store.write(lambda opened: restore(opened, file))
     copied = f"{rows['sessions']} sessions and journals, {rows['events']} events from {file}"
@@ -100,15 +99,15 @@ def fence(why: str, store: StoreAccess) -> Output:
 @command.command()
 @click.argument("session_ids", nargs=-1, metavar="[ID]...", callback=full_id)
 @flag("--all", "Release every fenced session.", "every")
-@option("--why", "What you checked; recorded with the release.", required=True)
+@option("--why", "Description of your check, recorded with the release.", required=True)
 @BY
 @IN_STORE
 def release(
     session_ids: tuple[str, ...], every: bool, why: str, by: str, store: StoreAccess
 ) -> Output:
-    """Release sessions from a fence, on record.
+    """Release sessions from a fence, and record it.
 
-    First check in the systems behind the tools that their calls weren't made already.
+    First check in the tools' own systems that nobody has made the calls already.
     """
     if every == bool(session_ids):
         raise UserMistake("name the sessions to release, or use --all")
@@ -139,14 +138,14 @@ def size(store: StoreAccess) -> Output:
     default=ENDED,
     show_default=True,
 )
-@option("--archive", "Copy them into this new SQLite store first.", type=NEW_FILE)
+@option("--archive", "First copy the events into this new SQLite store.", type=NEW_FILE)
 @option("--why", "Reason to record.", default="")
 @flag("--dry-run", "Only print what would be pruned.", "dry")
 @IN_STORE
 def prune_command(archive: Path | None, store: StoreAccess, **how: Any) -> Output:
-    """Delete the events of sessions that ended long ago, on record.
+    """Delete the events of sessions that ended long ago, and record it.
 
-    Heads, log and action records stay and verify. Sessions that wait for people, have an unknown
+    Heads, log and action records stay verifiable. Sessions that wait for people, have an unknown
     outcome or are on legal hold stay whole.
     """
 

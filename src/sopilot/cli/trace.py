@@ -54,8 +54,8 @@ def verify(trace_file: Path, heads: Sequence[Path], keys: Sequence[str]) -> Outp
     """Check the hash chain of FILE, and signed heads against it. Exit 1 if something is wrong.
 
     Without `--head`, a cut-off end and a complete rewrite stay undetected. Without `--key`,
-    signatures prove integrity but not who signed; each `--key` must have signed the last event, in
-    FILE or in a `--head`.
+    signatures prove integrity but not the signer's identity. Each `--key` must have signed the last
+    event, in FILE or in a `--head`.
     """
     trusted = {public_key(key) for key in keys}
     signed = [head for path in heads for head in signed_heads(path)]
@@ -85,11 +85,12 @@ def _verified(path: Path, problems: Sequence[str], events: int = 0, signatures: 
 
 @command.command()
 @SESSION
-@option("--key", "From `sopilot trace keygen`.", "key_file", type=FILE, required=True)
+@option("--key", "Private key from `sopilot trace keygen`.", "key_file", type=FILE, required=True)
 @option("-o,--output", "File to write. Default: standard output.", type=NEW_FILE)
 @STORE
 def sign(session_id: str, key_file: Path, output: Path | None, store: StoreAccess) -> None:
-    """Sign the present head of session ID, as JSON. Keep the result away from the store."""
+    """Sign the current head of session ID and print it as JSON. Keep the result away from the
+    store."""
     key = load_key(key_file)
     signed = store.write(lambda opened: sign_session(opened, session_id, key))
     _hand_over(json.dumps(signed.as_json(), sort_keys=True) + "\n", output)

@@ -69,9 +69,9 @@ WHOLE = "flat"
 WHOLE_WITH_MACHINE = "full-cursor"
 
 VIEW_HELP = (
-    "Default: what the last `sopilot qualify` of the model recommends; without one, `pg` for "
-    "reference, person and replays, and the whole program for any other model (`flat`, or "
-    "`full-cursor` if actions are guarded)."
+    "Default: the recommendation of the last `sopilot qualify` of the model. Without one: `pg` "
+    "for reference, person and replays; `full-cursor` for other models if actions are guarded, "
+    "else `flat`."
 )
 
 _NEED_NO_CHECK = ("reference", "person")

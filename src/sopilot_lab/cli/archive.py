@@ -59,8 +59,8 @@ def archive(
 ) -> None:  # fmt: skip
     """Pack runs, programs, tables, code, environment and pins with a SHA-256 manifest.
 
-    Refuses credentials, addresses, absolute paths, names of people, hidden files and text of
-    SOPBench. Needs the checkout to recognise SOPBench's text.
+    The command refuses credentials, addresses, absolute paths, names of people, hidden files and
+    text of SOPBench. It needs the checkout to recognise SOPBench's text.
     """
     if case is not None:
         allow_code(open_source(str(case)), trust=trust)
@@ -85,9 +85,8 @@ def archive(
 @json_option
 def verify(path: Path, as_json: bool) -> None:
     """Check an ARCHIVE, packed or unpacked: manifest, fingerprints, scores, programs, and every
-    table, recomputed from the runs in it. Needs no SOPBench.
-
-    Exits with 0 if everything agrees, with 1 otherwise.
+    table, recomputed from the runs in it. It needs no SOPBench, and exits with 0 if everything
+    agrees, else with 1.
     """
     if not is_archive(path):
         cure = "name a file of `lab archive`, or the folder it was unpacked into"

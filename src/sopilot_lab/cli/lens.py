@@ -27,7 +27,7 @@ from sopilot_lab.lens.study import studies
     help="Show where an open-weight model looks in the requests of a recorded session, and which "
     "text decides its answer. WHAT is a session's ID, a trace file with --handbook, or a folder "
     "of `lab run --traces`, whose passing runs are pooled.\n\n"
-    "Parity 1.0 is attention in proportion to length. Needs the extra `lens`."
+    "A parity of 1.0 means attention in proportion to length. Needs the extra `lens`."
 )
 @click.argument("what", metavar="WHAT")
 @click.option(
@@ -38,22 +38,22 @@ from sopilot_lab.lens.study import studies
     help="local (SmolLM2), a GGUF file, or a folder as Transformers saves it.",
 )
 @click.option("--handbook", metavar="SOURCE", help="Handbook of a trace file.")
-@click.option("--arm", help="View in which to show the session's requests. Default: its own.")
+@click.option("--arm", help="View of the session's requests. Default: the view it ran under.")
 @click.option("--goal", help="Goal of the user, if the session never started it.")
 @click.option(
     "--moments", "count", type=click.IntRange(min=1), default=4, show_default=True,
-    help="Requests to look at, spread over each session.",
+    help="Number of requests to analyse, spread over each session.",
 )  # fmt: skip
 @click.option(
     "--sessions", type=click.IntRange(min=1), default=12, show_default=True,
-    help="Passing runs of a folder to look at, spread over it.",
+    help="Number of passing runs to analyse, spread over the folder.",
 )  # fmt: skip
 @click.option(
     "--device", default="cpu", show_default=True, help="Device, as PyTorch names it: cuda, mps."
 )
 @click.option(
     "--dtype", type=click.Choice(DTYPES), default="float32", show_default=True,
-    help="Precision of the weights; figures are added up in double precision.",
+    help="Precision of the weights; sums use double precision.",
 )  # fmt: skip
 @click.option(
     "--plot", "plot_file", type=NEW_FILE,

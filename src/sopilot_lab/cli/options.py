@@ -35,18 +35,17 @@ report_options = all_of(
         "--vary",
         multiple=True,
         metavar="FIELD",
-        help="Field that may differ between folders, beside arm, model, run, tools and language: "
-        "`budgets` or `user`. Each value gets its own rows.",
+        help="Combine folders that differ in `budgets` or `user`. Each value gets its own rows.",
     ),
     screen_option(
         default="paper",
-        help="Execute tasks to leave out of tables: `paper` leaves 819 tasks, `paper-bank` 821.",
+        help="Execute tasks to leave out of tables: `paper` keeps 819 tasks, `paper-bank` 821.",
     ),
     click.option(
         "--mechanism",
         multiple=True,
         type=FILE,
-        help="Output of `qualify --json` or `lab lens --json`, for the figure of the mechanism.",
+        help="Output of `qualify --json` or `lab lens --json`, for the mechanism figure.",
     ),
     shown(
         "--most-missing",

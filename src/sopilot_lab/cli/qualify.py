@@ -59,18 +59,21 @@ check_options = all_of(
         help="Read these runs of `lab run --traces` instead (repeatable).",
     ),
     shown("--cases", default=CASES, type=click.IntRange(1), help="Cases per view."),
-    shown("--probe", default=QUESTIONS, type=click.IntRange(0), help="Questions of the probe."),
+    shown(
+        "--probe", default=QUESTIONS, type=click.IntRange(0),
+        help="Questions about the current step.",
+    ),
     click.option(
         "--scope", type=click.Choice(["handbook", "goal"]),
         help="Show the whole handbook, or only the goal (default for `local`).",
     ),
-    shown("--calls", default=CALLS, help="Limit of requests to the model."),
-    shown("--minutes", default=MINUTES, help="Time limit of this run of the command."),
+    shown("--calls", default=CALLS, help="Maximum requests."),
+    shown("--minutes", default=MINUTES, help="Time limit for this run."),
     shown(
         "--timeout", default=TIMEOUT, type=click.FloatRange(0, min_open=True),
         help="Seconds per answer; the check ends after twice this time without an answer.",
     ),
-    click.option("--money", type=float, help="Limit of cost. Needs --price."),
+    click.option("--money", type=float, help="Maximum cost. Needs --price."),
     PRICE,
     shown("--parallel", default=1, help="Cases to run in parallel."),
     click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop."),
@@ -83,11 +86,11 @@ check_options = all_of(
 @click.command(
     help="Check whether MODEL, named as for `sopilot run`, qualifies for paging, and which view "
     "suits it.\n\n"
-    "Runs the bundled handbooks, or --handbook with its scenarios, under every view on the same "
-    "cases; asks the model where it is in a procedure; counts calls after the goal. The verdict is "
-    "page, may page, do not page, too few (cases) or broken (the endpoint; exit code 1), by the "
-    "rule in design/qualification.md. The same command resumes an interrupted check. `sopilot "
-    "run` takes its default view from the verdict."
+    "The check runs the bundled handbooks, or --handbook with its scenarios, under every view on "
+    "the same cases. It asks the model for its place in a procedure and counts calls after the "
+    "goal. The verdict is page, may page, do not page, too few (cases) or broken (the endpoint; "
+    "exit code 1), by the rule in design/qualification.md. The same command resumes an "
+    "interrupted check. `sopilot run` takes its default view from the verdict."
 )
 @check_options
 @json_option

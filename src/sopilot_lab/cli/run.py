@@ -33,15 +33,13 @@ from sopilot_lab.sopbench.tasks import OwnReference, own_references
 # Hidden options are for the table `[lab.run]` of the configuration file.
 @click.command()
 @domain_option(default="all", help="SOPBench domain.")
-@click.option(
-    "--source", help="Handbook with scenarios, or a bundled example, to use instead of SOPBench."
-)
+@click.option("--source", help="Handbook or bundled example to run instead.")
 @click.option("--goal", help="Run only this goal.")
 @click.option("--kind", type=click.Choice(KINDS), help="Run only tasks that should end this way.")
 @click.option("--tasks", "listed", type=FILE, help="File of task references, one per line.")
-@screen_option(default="none", help="Leave out screened execute tasks.")
-@click.option("--limit", type=int, help="Number of tasks, stratified by class and goal.")
-@shown("--arm", default="pg", help="View: what the model sees of the SOP.")
+@screen_option(default="none", help="Screened tasks to leave out.")
+@click.option("--limit", type=int, help="Tasks, stratified by class and goal.")
+@shown("--arm", default="pg", help="View: how much of the SOP the model sees.")
 @shown("--model", default="reference", metavar="MODEL", help="Model to run.")
 @shown(
     "--tools",
@@ -53,20 +51,20 @@ from sopilot_lab.sopbench.tasks import OwnReference, own_references
     "-o",
     "--output",
     type=NEW_FOLDER,
-    help="Folder of the runs. The same command resumes a sweep in it.",
+    help="Folder for the runs. The same command resumes a sweep in it.",
 )
-@shown("--run", "number", default=1, type=click.IntRange(1), help="Number of this repetition.")
-@shown("--on", type=click.Choice(["local", "ray"]), default="local", help="Where workers run.")
+@shown("--run", "number", default=1, type=click.IntRange(1), metavar="NUMBER", help="Repetition.")
+@shown("--on", type=click.Choice(["local", "ray"]), default="local", help="Backend for workers.")
 @RUNNER
 @click.option("--workers", type=click.IntRange(min=1), help="Processes. Default: one per core.")
 @click.option(
     "--at-once", hidden=True, type=click.IntRange(1), help="Concurrent tasks per process."
 )
-@shown("--user", default="default", help="`default` for the scripted user, or a model.")
+@click.option("--user", default="default", help="User model. Default: a scripted user.")
 @LANGUAGE
 @shown("--seed-hash", hidden=True, type=int, default=0, help="Hash seed of SOPBench's simulator.")
 @click.option("--traces", is_flag=True, help="Keep the trace of every run.")
-@click.option("--alias", default="", help="Name of the model in records, instead of its address.")
+@click.option("--alias", default="", help="Recorded name of the model.")
 @shown("--attempts", hidden=True, default=5, type=click.IntRange(1), help="Attempts per request.")
 @shown("--redraws", hidden=True, default=2, type=click.IntRange(0), help="Retries of a broken run.")
 @shown(
@@ -90,8 +88,8 @@ def run(
     on: Any, runner: Any, workers: int | None, user: str, language: str, seed_hash: int,
     traces: bool, as_json: bool, **value: Any,
 ) -> None:  # fmt: skip
-    """Run tasks and score them: SOPBench's by its official evaluator, those of a handbook by
-    their scenarios. Tasks without a verdict are listed with the reason.
+    """Run tasks and score them with SOPBench's official evaluator or a handbook's scenarios. List
+    tasks without a verdict with the reason.
 
     MODEL is as for `sopilot run`, or null, refuse-always, call-everything, sloppy or
     inspect:PROVIDER/NAME. Budgets include temperature (or `none`), seed, reply_tokens,

@@ -33,7 +33,7 @@ from sopilot_lab.sopbench.wording import check_official, official_lines
 _NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
 
 
-_domain = functools.partial(domain_option, help="Domain of SOPBench.")
+_domain = functools.partial(domain_option, help="SOPBench domain.")
 _goal_option = click.option("--goal", help="Only this goal of the domain.")
 
 
@@ -44,7 +44,7 @@ def sopbench() -> None:
 
 @sopbench.group()
 def check() -> None:
-    """Check what SOPBench's data, simulators and recordings hold."""
+    """Check SOPBench's data, simulators and recordings."""
 
 
 @check.command()
@@ -54,12 +54,12 @@ def check() -> None:
     "--tools",
     type=click.Choice(["official", "full-state", "both"]),
     default="both",
-    help="Tool list: without or with the reader of the whole database.",
+    help="Tool list: `full-state` adds the tool that reads the whole database.",
 )
 @click.option("--fresh", is_flag=True, help="Search again instead of reading the cache.")
 @json_option
 def reach(domain: str, goal: str | None, tools: str, fresh: bool, as_json: bool) -> None:
-    """Search for a passing run of every task; where there is none, prove it."""
+    """Search for a passing run of every task, or prove that there is none."""
     upstream = shared_upstream()
     references = select_tasks(domain, upstream, goal=goal)
     lists: list[Any] = ["official", "full-state"] if tools == "both" else [tools]
@@ -77,7 +77,7 @@ def reach(domain: str, goal: str | None, tools: str, fresh: bool, as_json: bool)
 )
 @json_option
 def defects(goals: tuple[str, ...], as_json: bool) -> None:
-    """Replay the screened goals after everything they need and classify what happens."""
+    """Make every call that a screened goal needs, then the goal's call, and classify the result."""
     upstream = shared_upstream()
     wanted = [_goal(each) for each in goals] or list(SCREENED_GOALS)
     result = replay_goals(upstream, wanted)
@@ -117,8 +117,8 @@ def _goal(text: str) -> tuple[str, str]:
 def baselines(domain: str, screen_name: str, published: bool, as_json: bool) -> None:
     """Recompute the official configurations from their stored verdicts.
 
-    Each row says which tool list the configuration had: `full`, or `oracle`, which offers the
-    tools of the right answer alone.
+    Each row says which tool list the configuration had: `full`, or `oracle`, which offers only the
+    tools of the right answer.
     """
     if published:
         scores = leaderboard(find_checkout())
@@ -143,7 +143,7 @@ def baselines(domain: str, screen_name: str, published: bool, as_json: bool) -> 
 def screen(domain: str, as_json: bool) -> None:
     """Apply the zero-pass rule: list goals whose execute tasks no recorded run passed.
 
-    It shows that no recorded run passed, not that none can: see `reach` and `defects`.
+    The rule doesn't prove that no run can pass: see `reach` and `defects`.
     """
     checkout, domains = find_checkout(), DOMAINS if domain == "all" else (domain,)
     records = zero_pass(checkout, domains)
@@ -166,14 +166,14 @@ def screen(domain: str, as_json: bool) -> None:
     "--tools",
     type=click.Choice(["official", "full-state"]),
     default="official",
-    help="Tool list: without or with the reader of the whole database.",
+    help="Tool list: `full-state` adds the tool that reads the whole database.",
 )
 @json_option
 def wording(domain: str, goal: str | None, tools: str, as_json: bool) -> None:
     """Check that the arm `official` shows SOPBench's text byte for byte.
 
-    It also checks that `official-recipes` only appends to this text, that `official-code`
-    quotes each of its sentences, and that SOPBench's recorded runs used the same text.
+    Also check that `official-recipes` only appends to this text and that `official-code` quotes
+    each of its sentences. Check that SOPBench's recorded runs used the same text.
     """
     upstream = shared_upstream()
     references = select_tasks(domain, upstream, goal=goal)

@@ -35,10 +35,10 @@ FILES = click.argument("files", nargs=-1, required=True, type=FILE, metavar="FIL
 def command() -> None:
     """Test paired outcomes: exact tests, clustered permutation, intervals.
 
-    A FILE is JSON Lines or JSON, a folder of `lab run`, an Inspect log (.eval) or a folder of
-    them. A row has `task`, `goal`, `kind` (execute or refuse), `passed`, and optionally `arm`,
-    `model`, `domain`, `cluster`, `run`, `post_goal_calls`; an Inspect log gives them in its
-    samples' metadata. A figure that doesn't exist is printed as undefined, with the reason.
+    A FILE is JSON Lines or JSON, a folder of `lab run`, an Inspect log (.eval) or a folder of them.
+    A row has `task`, `goal`, `kind` (execute or refuse), `passed`, and optionally `arm`, `model`,
+    `domain`, `cluster`, `run`, `post_goal_calls`. An Inspect log has them in its samples' metadata.
+    A figure that doesn't exist is printed as undefined, with the reason.
     """
 
 
@@ -64,8 +64,8 @@ def mcnemar(wins: int, losses: int, as_json: bool) -> None:
 )
 @json_option
 def non_inferiority(wins: int, losses: int, pairs: int, margin: float, as_json: bool) -> None:
-    """Test (exact, one-sided) that the first side loses less than a margin, on WINS and LOSSES
-    of PAIRS; pairs that agree count."""
+    """Run an exact one-sided test that the first side loses less than a margin. PAIRS includes the
+    pairs that agree."""
     show(figures.not_inferior(wins, losses, pairs, margin), as_json)
 
 
@@ -105,10 +105,12 @@ def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
 @click.option(
     "--tasks",
     type=click.IntRange(min=1),
-    help="Number of tasks: find the smallest effect they can show.",
+    help="Number of tasks; prints the smallest effect that they can show.",
 )
 @click.option(
-    "--effect", type=float, help="Difference of pass rates: find the number of tasks it needs."
+    "--effect",
+    type=float,
+    help="Difference of pass rates; prints the number of tasks that can show it.",
 )
 @click.option(
     "--discordance", type=float, required=True, help="Expected share of discordant pairs."
@@ -119,7 +121,8 @@ def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
 )
 @json_option
 def mde(tasks: int | None, effect: float | None, as_json: bool, **how: float) -> None:
-    """Compute the minimum detectable effect of a paired design, or the tasks it needs."""
+    """Compute the minimum detectable effect of a paired design, or the number of tasks for an
+    effect."""
     if tasks is None and effect is None:
         raise click.UsageError("give --tasks, --effect, or both for the power they have together")
     show(figures.design(tasks, effect, **how), as_json)
@@ -133,7 +136,7 @@ def mde(tasks: int | None, effect: float | None, as_json: bool, **how: float) ->
     metavar="FIRST SECOND",
     help="Arms to compare. Needed unless the files hold exactly two, or are two files of one arm.",
 )
-@click.option("--run", type=click.IntRange(min=0), help="Use this repetition alone.")
+@click.option("--run", type=click.IntRange(min=0), help="Use only this repetition.")
 @click.option("--monte-carlo", is_flag=True, help="Sample the sign flips instead of counting all.")
 @CONFIDENCE
 @click.option(
@@ -160,7 +163,7 @@ def compare(
 @command.command()
 @FILES
 @click.option(
-    "-k", type=click.IntRange(min=1), default=1, show_default=True, help="Runs of pass@k, pass^k."
+    "-k", type=click.IntRange(min=1), default=1, show_default=True, help="Runs k of pass@k, pass^k."
 )
 @json_option
 def describe(files: Sequence[Path], k: int, as_json: bool) -> None:
@@ -172,8 +175,8 @@ def describe(files: Sequence[Path], k: int, as_json: bool) -> None:
 @click.argument("archive", type=FILE)
 @click.option(
     "--field", "fields", multiple=True, metavar="OURS=THEIRS",
-    help="Their name for our `task`, `goal`, `kind`, `passed`, `arm`, `model`, `domain` or `run`; "
-    "dots lead into objects (repeatable).",
+    help="The archive's field for `task`, `goal`, `kind`, `passed`, `arm`, `model`, `domain` "
+    "or `run`. Use dots for nested objects (repeatable).",
 )  # fmt: skip
 @click.option(
     "--set", "constants", multiple=True, metavar="OURS=VALUE",

@@ -23,7 +23,7 @@ from sopilot_lab.sopbench.process import shared_upstream
 
 _file = click.argument("file", type=FILE)
 _base = click.option(
-    "--folder", type=NEW_FOLDER, help="Folder of the runs. Default: beside FILE, under its name."
+    "--folder", type=NEW_FOLDER, help="Folder for the runs. Default: beside FILE, under its name."
 )
 
 
