@@ -213,6 +213,10 @@ class SessionCall:
     """In a transcript: the message that it stands in."""
     answer_number: int = -1
     """In a transcript: the place of its answer among the answers."""
+    answers_before: int = 0
+    """In a transcript: the answers that stand before it."""
+    unclear: bool = False
+    """In a transcript: it was answered, and the answer may say that it failed."""
     is_readable: bool = True
     """Whether its arguments are an object."""
     heard: bool = False

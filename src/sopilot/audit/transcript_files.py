@@ -35,6 +35,13 @@ _CALL_TYPES, _RESULT_TYPES = ("function_call", "tool_use"), ("function_call_outp
 _TEXT_TYPES = ("text", "input_text", "output_text")
 
 
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
+
+
+_WITHOUT_ROLE = ("reasoning", "item_reference")
+"""Items of the Responses interface that say and do nothing."""
+
+
 @dataclass(frozen=True, slots=True)
 class AskedCall:
     call_id: str
@@ -44,7 +51,8 @@ class AskedCall:
 
 @dataclass(frozen=True, slots=True)
 class GivenResult:
-    """``call_id`` is ``None`` where the message names no call, ``tool`` its tool if named."""
+    """``call_id`` is ``None`` where the message names no call, ``tool`` its tool if named.
+    ``failed``: the message itself says so."""
 
     call_id: str | None
     content: object
@@ -72,7 +80,14 @@ def calls_and_results(message: object, number: int) -> Iterator[AskedCall | Give
     if _is_result(message):
         named = message.get("tool_call_id")
         tool = str(message.get("tool_name") or message.get("name") or "")
-        yield GivenResult(None if named is None else str(named), text_of(content), tool=tool)
+        call_id = None if named is None else str(named)
+        yield GivenResult(call_id, text_of(content), _is_marked_failed(message), tool)
+    if message.get("role") not in _ROLES and kind not in _WITHOUT_ROLE:
+        raise unreadable(
+            number,
+            "it has no role that is known",
+            "write it as a message of OpenAI or Anthropic, with `role` and `content`",
+        )
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[object]:
@@ -126,6 +141,8 @@ def _calls_in(message: Mapping[str, Any], number: int) -> Iterator[AskedCall]:
 def _call(function: object, call_id: str, number: int) -> AskedCall:
     if not isinstance(function, Mapping) or not isinstance(function.get("name"), str):
         raise unreadable(number, "a tool call must name its function")
+    if "args" in function:
+        raise unreadable(number, "a tool call has `args`", "name them `arguments`")
     return AskedCall(call_id, function["name"], function.get("arguments", function.get("input")))
 
 
@@ -135,7 +152,14 @@ def _item(item: Mapping[str, Any], number: int) -> AskedCall | GivenResult:
     named = item.get("call_id", item.get("tool_use_id"))
     content = item.get("output", item.get("content"))
     return GivenResult(
-        None if named is None else str(named), text_of(content), bool(item.get("is_error"))
+        None if named is None else str(named), text_of(content), _is_marked_failed(item)
+    )
+
+
+def _is_marked_failed(item: Mapping[str, Any]) -> bool:
+    status = item.get("status")
+    return any(item.get(name) for name in _ERROR_KEYS) or (
+        isinstance(status, str) and status.lower() in (*_FAILED_STATUS, "incomplete")
     )
 
 
@@ -179,21 +203,43 @@ _FAILED = re.compile(r"\s*(failed|failure)\b", re.IGNORECASE)
 _FAILED_STATUS = ("error", "failed", "failure")
 
 
+_ERROR_KEYS = ("error", "errors", "isError", "is_error")
+
+
+_NO_SUCCESS = re.compile(
+    r"\b(?:not|no|fail\w*|errors?|denied|declined|rejected|refused|invalid|incorrect|wrong|unable"
+    r"|unauthori[sz]ed|forbidden|expired|insufficient|cannot|sorry|unsuccessful\w*)\b"
+    r"|\btime[d-]? ?out\b|n't\b|失败|错误|无法|拒绝|无效|不|未",
+    re.IGNORECASE,
+)
+
+
+_SAYING = ("status", "state", "result", "outcome", "message", "detail")
+
+
 _ERROR = re.compile(r"\s*(([A-Za-z_.]*(Error|Exception)|error)\b|Traceback )")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
     """``ok``: the call did what its name says. ``let_through``: the tool did not turn it
-    away, whatever came of it then."""
+    away, whatever came of it then. ``unclear``: its words may say that it failed."""
 
     ok: bool
     value: object
     let_through: bool
+    unclear: bool = False
 
 
 AnswerReader = Callable[[object], Answer]
 """How a result's own value is understood."""
+
+
+class AgentWords(NamedTuple):
+    """A message of the agent."""
+
+    message: int
+    text: str
 
 
 class UserWords(NamedTuple):
@@ -216,6 +262,7 @@ class Transcript:
     values: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     now: str = ""
     user_messages: tuple[UserWords, ...] = ()
+    agent_messages: tuple[AgentWords, ...] = ()
 
 
 def read_messages(
@@ -234,19 +281,25 @@ def read_messages(
     """
     judge_outcome = outcome or plain_outcome
     calls: list[SessionCall] = []
-    waiting: list[tuple[str, int | None]] = []
-    """Ids of open calls, and their places; ``None`` for one that is ignored."""
+    waiting: list[_Open] = []
     seen, answer_number = False, -1
     user_messages: list[UserWords] = []
+    agent_messages: list[AgentWords] = []
     texts: list[str] = []
     for number, message in enumerate(messages):
         for result in calls_and_results(message, number):
             if isinstance(result, AskedCall):
                 seen = True
+                if message.get("role") == "user":
+                    raise unreadable(
+                        number,
+                        "the user made a tool call",
+                        "leave out calls of the user's own tools, with their results",
+                    )
                 if result.name.lower() in ignored:
-                    waiting.append((result.call_id, None))
+                    waiting.append(_Open(result.call_id, result.name, None))
                     continue
-                waiting.append((result.call_id, len(calls)))
+                waiting.append(_Open(result.call_id, result.name, len(calls)))
                 arguments = _arguments(result.arguments)
                 calls.append(
                     SessionCall(
@@ -254,6 +307,7 @@ def read_messages(
                         result.name,
                         arguments or {},
                         message=number,
+                        answers_before=answer_number + 1,
                         is_readable=arguments is not None,
                     )
                 )
@@ -266,40 +320,69 @@ def read_messages(
                 raise unreadable(
                     number, "the agent itself wrote a tool's result", "keep results as the tool's"
                 )
-            if result.tool.lower() in ignored and result.call_id not in dict(waiting):
+            if result.tool.lower() in ignored and not any(
+                result.call_id == item.call_id for item in waiting
+            ):
                 continue
-            position = _answered(result.call_id, waiting, number)
+            position = _answered(result, waiting, number)
             if position is not None:
                 answer_number += 1
                 answer, call = judge_outcome(read_value(result.content)), calls[position]
-                void = answer.value is None and call.action in effects
+                void = call.action in effects and _is_void(answer.value)
                 call.answered, call.answer_number = call.seq, answer_number
                 call.ok = answer.ok and not result.failed and not void
                 call.unknown = answer.let_through and not result.failed and not call.ok
+                call.unclear = call.ok and answer.unclear
                 call.value = escape_references(plain(answer.value))
         role = message.get("role")
         spoken = spoken_text(message.get("content")) if role in ("user", "assistant") else None
         if isinstance(spoken, str) and role == "assistant":
             texts.append(spoken)
+            agent_messages.append(AgentWords(number, spoken))
         elif isinstance(spoken, str):
             user_messages.append(UserWords(number, spoken, "\n".join(texts)))
             texts.clear()
-    return Transcript(tuple(calls), user_messages=tuple(user_messages))
-
-
-def _answered(wanted: str | None, waiting: list[tuple[str, int | None]], number: int) -> int | None:
-    """The place of the call that a result answers. Calls without an id take any, in turn."""
-    ids = [call_id for call_id, _ in waiting]
-    if wanted is None:
-        return waiting.pop(0)[1] if waiting else None
-    for named in (wanted, ""):
-        if named in ids:
-            return waiting.pop(ids.index(named))[1]
-    raise unreadable(
-        number,
-        f"the result names `{wanted}`, and no open call has that id",
-        "keep every call, and one result for each, with the same id",
+    replies = user_messages[1:]
+    return Transcript(
+        tuple(calls),
+        len(replies),
+        "\n".join([*(said.text for said in agent_messages), *(said.text for said in replies)]),
+        user_messages=tuple(user_messages),
+        agent_messages=tuple(agent_messages),
     )
+
+
+def _is_void(value: object) -> bool:
+    """Whether an answer is no success of an action that changes something."""
+    status = value.get("status") if isinstance(value, Mapping) else None
+    return value is None or (isinstance(status, str) and status.lower() in _FAILED_STATUS)
+
+
+class _Open(NamedTuple):
+    """A call without a result yet; ``position`` is ``None`` for one that is ignored."""
+
+    call_id: str
+    name: str
+    position: int | None
+
+
+def _answered(result: GivenResult, waiting: list[_Open], number: int) -> int | None:
+    """The place of the call that a result answers. Calls without an id take any of their tool, in
+    turn."""
+    wanted, tool = result.call_id, result.tool
+    if wanted is None and not waiting:
+        return None
+    ids = [item.call_id for item in waiting]
+    named = wanted if wanted in ids else ""
+    for place, item in enumerate(waiting):
+        if (wanted is None or item.call_id == named) and tool in ("", item.name):
+            return waiting.pop(place).position
+    problem = (
+        f"the result names `{wanted}`, and no open call has that id"
+        if wanted is not None and named not in ids
+        else f"the result is one of `{tool}`, and no open call of that tool fits it"
+    )
+    raise unreadable(number, problem, "keep every call, and one result for each, with the same id")
 
 
 def _arguments(written: object) -> dict[str, JSON] | None:
@@ -327,27 +410,39 @@ def read_value(written: object) -> object:
 def is_error(native: object) -> bool:
     """Most tools say so when they fail: an object with an error, or an error's own text."""
     if isinstance(native, Mapping):
-        return bool(native.get("error"))
+        return any(native.get(name) for name in _ERROR_KEYS)
     return isinstance(native, str) and _ERROR.match(native) is not None
 
 
 def is_failure(native: object) -> bool:
     """Whether it is an error, or an answer that reports no success."""
     if isinstance(native, Mapping):
-        reply = native.get("status")
+        codes = (native.get(name) for name in ("status", "status_code", "statusCode"))
         return (
             is_error(native)
-            or native.get("success") is False
-            or native.get("ok") is False
-            or (isinstance(reply, str) and reply.lower() in _FAILED_STATUS)
+            or any(str(native.get(name)).lower() == "false" for name in ("success", "ok"))
+            or str(native.get("status")).lower() == "error"
+            or any(type(code) is int and 400 <= code < 600 for code in codes)
         )
     return is_error(native) or (isinstance(native, str) and _FAILED.match(native) is not None)
 
 
+def is_unclear(native: object) -> bool:
+    """Whether an answer that is no failure may say that the call didn't do what its name says."""
+    if isinstance(native, Mapping):
+        flags = {value for value in native.values() if isinstance(value, bool)}
+        texts = [native.get(name) for name in _SAYING]
+        return flags == {False} or any(isinstance(text, str) and is_unclear(text) for text in texts)
+    if isinstance(native, str):
+        return _NO_SUCCESS.search(native) is not None
+    return native is None or native is False
+
+
 def plain_outcome(native: object) -> Answer:
-    """A failure is a call that did not happen; everything else is a success."""
+    """A failure is a call that did not happen; everything else is a success, if only a doubtful
+    one."""
     ok = not is_failure(native)
-    return Answer(ok, native, ok)
+    return Answer(ok, native, ok, ok and is_unclear(native))
 
 
 def success_first_outcome(native: object) -> Answer:

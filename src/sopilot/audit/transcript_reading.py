@@ -280,12 +280,11 @@ class Reading:
         """Whether the calls show the predicate to be true or false."""
         predicate, calls = self.handbook.predicates[leaf.predicate], self.supporting(leaf, values)
         if predicate.done is not None:
-            return calls is not None and any(call.ok for call in calls)
+            return calls is not None and _happened(calls)
         if calls is None or (predicate.question and not calls):
             return None
         if predicate.is_gate and predicate.verdict is None:
-            awaited = any(call.awaited for call in calls)
-            return None if awaited else any(call.ok for call in calls)
+            return _happened(calls)
         reading = self.read(leaf, values)
         return reading.holds if reading is not None else None
 
@@ -294,10 +293,10 @@ class Reading:
         predicate, calls = self.handbook.predicates[leaf.predicate], self.supporting(leaf, values)
         if calls is None:
             return True
-        if not leaf.wanted or predicate.done is not None or (predicate.question and not calls):
+        if predicate.done is not None or (predicate.is_gate and predicate.verdict is None):
+            return _happened(calls) is None
+        if not leaf.wanted or (predicate.question and not calls):
             return False
-        if predicate.is_gate and predicate.verdict is None:
-            return any(call.awaited for call in calls)
         if supporting_calls(self.handbook, leaf, values, self._telling()) is None:
             return True
         if predicate.verdict is None:
@@ -344,6 +343,12 @@ class Reading:
         if actual is not None:
             words = predicate.says if actual else denied(predicate.says, predicate.says_not)
         return fill(words, {**self.handbook.parameters, **holes, **known})
+
+
+def _happened(calls: Sequence[SessionCall]) -> Truth:
+    if any(call.ok and not call.unclear for call in calls):
+        return True
+    return None if any(call.awaited or call.unclear for call in calls) else False
 
 
 def _inputs(action: Action) -> Binding:

@@ -13,20 +13,20 @@ from dataclasses import dataclass, field, replace
 
 from sopilot.audit.audit import judge_chain
 from sopilot.audit.call_reading import AGAINST
+from sopilot.audit.dialog_words import doubt_of_yes, may_be_withdrawn, reads_as_refusal
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
 from sopilot.audit.guarded_calls import needs_approval
 from sopilot.audit.leaf_reading import GATE, NEWER, STALE, Unreadable
 from sopilot.audit.refusals import Grounds
 from sopilot.audit.report import ABANDONED, COMPLETED, REFUSED, Report, ScoreCard, not_judged
 from sopilot.audit.state import RefusedGoal, SessionCall
-from sopilot.audit.transcript_files import Transcript, UserWords, read_value
+from sopilot.audit.transcript_files import AgentWords, Transcript, UserWords, read_value
 from sopilot.audit.transcript_reading import (
     Reading,
     decided,
     needed_of,
     recipes_of,
 )
-from sopilot.audit.yes_in_words import doubt_of_yes
 from sopilot.handbook.checks import with_made
 from sopilot.handbook.consent import assent
 from sopilot.handbook.model import (
@@ -39,6 +39,7 @@ from sopilot.handbook.model import (
     confirmed_subject,
 )
 from sopilot.handbook.requirements import Leaf, Name, Tree, leaves, values_of
+from sopilot.handbook.wording import placeholders
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity, did_you_mean
 from sopilot.messages.errors import UserMistake
@@ -73,11 +74,18 @@ def audit_transcript(
             f"`{goal}` is not a procedure of `{handbook.name}`: "
             + did_you_mean(goal, handbook.procedures)
         )
+    for call in transcript.calls:
+        action = handbook.actions.get(call.action)
+        if action is not None and not action.is_guarded and call.ok and not call.is_readable:
+            why = sentence("audit.arguments-unreadable", action=call.action)
+            return not_judged(NotJudged(Unjudgeable.NOT_IN_TRANSCRIPT, why, None), session_id)
     reading = Reading(handbook, judge, transcript.now)
     review = Review(reading, transcript, (goal,) if goal is not None else ())
     review.judge_calls()
     if goal is not None and not review.attempted(goal):
         review.judge_refusal(goal, frozenset())
+    if goal is not None:
+        review.judge_last_words(goal)
     return review.report(session_id)
 
 
@@ -111,7 +119,7 @@ class Review:
 
     def _successes(self, actions: Collection[str]) -> list[SessionCall]:
         calls = (call for call in self.transcript.calls if call.action in actions and call.ok)
-        return [call for call in calls if self._runs(call)]
+        return [call for call in calls if self._runs(call) and not call.unclear]
 
     def done_at(self) -> int | None:
         """The call with which the last of the goals had succeeded, once all have."""
@@ -165,7 +173,15 @@ class Review:
         done_at = self.done_at()
         for call in self.transcript.calls:
             with self.reading.before(call) if self._is_guarded(call) else nullcontext():
-                self.judge_call(call, after=done_at is not None and call.seq > done_at)
+                self.judge_call(call, after=done_at is not None and self._is_after(done_at, call))
+
+    def _is_after(self, done_at: int, call: SessionCall) -> bool:
+        """Whether a call comes after the goals without another word of the user."""
+        if call.seq <= done_at or self.own:
+            return call.seq > done_at
+        done = next(item for item in self.transcript.calls if item.seq == done_at)
+        heard = self.transcript.user_messages
+        return not any(done.message < said.message < call.message for said in heard)
 
     def judge_call(self, call: SessionCall, *, after: bool) -> None:
         if call.action in BUILT_IN:
@@ -173,11 +189,11 @@ class Review:
             self.reading.calls.append(call)
             return
         problem = self._malformed(call)
-        if problem:
+        if problem and (call.is_readable or not call.ok):
             self._find("unlicensed-call", call.seq, problem, severity=Severity.WARNING)
         if not self._runs(call):
             # No tool runs such a call, so it neither breaks a rule nor shows anything.
-            if call.ok and not call.is_readable and self._is_guarded(call):
+            if call.ok and self._is_guarded(call):
                 self._leave(call, sentence("audit.arguments-unreadable", action=call.action))
             return
         if after:
@@ -200,7 +216,7 @@ class Review:
             if procedure is not None and guarded:
                 self._judge_proof(call, procedure)
             self._judge_approval(call)
-        elif call.awaited and guarded:
+        if (call.awaited or call.unclear) and guarded:
             self._leave(call, sentence("audit.effect-unanswered", action=call.action))
         # A call without its own prerequisites proves nothing for a later one.
         call.asked_for = not unchecked
@@ -249,7 +265,7 @@ class Review:
         for name in sorted(call.arguments.keys() - set(action.input_names())):
             return sentence("audit.no-input", action=call.action, name=name)
         for item in action.inputs:
-            if item.required and item.name not in call.arguments:
+            if item.required and call.arguments.get(item.name) is None:
                 return sentence("audit.input-missing", action=call.action, name=item.name)
         return ""
 
@@ -361,9 +377,18 @@ class Review:
                 why = sentence("audit.depends-on-time", predicate=leaf.predicate)
                 self._leave(call, why, leaf.predicate)
                 continue
+            unclear = [item for item in self._support(leaf, values) if item.unclear]
+            if unclear and self.handbook.predicates[leaf.predicate].verdict is None:
+                why = sentence("audit.effect-unanswered", action=unclear[0].action)
+                explained = sentence("audit.of-predicate", predicate=leaf.predicate, why=why)
+                self._leave(call, explained, leaf.predicate)
+                continue
             self.missing.add(leaf.predicate)
             why = sentence("audit.no-answer-shows", action=call.action, predicate=leaf.predicate)
             self._find_leaf("unproven-verdict", call, leaf, values, why)
+
+    def _support(self, leaf: Leaf, values: Mapping[str, JSON]) -> Sequence[SessionCall]:
+        return self.reading.supporting(leaf, values) or ()
 
     def _lacks_clock(self, leaf: Leaf) -> bool:
         verdict = self.handbook.predicates[leaf.predicate].verdict or ""
@@ -385,6 +410,9 @@ class Review:
                 for k, v in values_of(leaf.arguments, values).items()
             )
         }
+        unasked = confirmation(procedure, self.handbook.actions[call.action]) is None
+        if not self.own and unasked and self._was_made_before(call):
+            self._leave(call, sentence("audit.done-before", action=call.action))
         refused = self._was_told_no(call)
 
         def truth(leaf: Leaf) -> bool | None:
@@ -398,7 +426,10 @@ class Review:
         outcome = decided(tree, truth)
         every = list(dict.fromkeys(leaves(tree)))
         for leaf in every:
-            doubt = self._doubt_of_yes(call) if self._is_confirmation(leaf) else ""
+            if self._is_confirmation(leaf):
+                doubt = self._doubt_of_yes(call, procedure)
+            else:
+                doubt = self._asked_at_once(call, self._support(leaf, values))
             if doubt and leaf.predicate not in blamed:
                 explained = sentence("audit.of-predicate", predicate=leaf.predicate, why=doubt)
                 self._leave(call, explained, leaf.predicate)
@@ -427,6 +458,19 @@ class Review:
         recipes = recipes_of(self.handbook.predicates[leaf.predicate])
         return bool(recipes) and all(item.action == CONFIRM for way in recipes for item in way)
 
+    def _was_made_before(self, call: SessionCall) -> bool:
+        return any(
+            item.ok and item.action == call.action and item.arguments == call.arguments
+            for item in self.reading.calls
+        )
+
+    def _asked_at_once(self, call: SessionCall, support: Sequence[SessionCall]) -> str:
+        """Why the agent may have made a call without having read the answers behind it."""
+        for item in support:
+            if item.answer_number >= call.answers_before and not self.own:
+                return sentence("audit.asked-at-once", action=call.action, check=item.action)
+        return ""
+
     def _was_told_no(self, call: SessionCall) -> bool:
         """Whether the user's last words before a call are nothing but a no, to one question. A no
         to whether there is anything else doesn't refuse the call."""
@@ -437,13 +481,26 @@ class Review:
         plain_no = len(reply.split()) <= _PLAIN_NO and len(re.findall("[?？]", request)) == 1
         return plain_no and not _ANYTHING_ELSE.search(request) and assent(reply) == "no"
 
-    def _doubt_of_yes(self, call: SessionCall) -> str:
+    def _doubt_of_yes(self, call: SessionCall, procedure: Procedure) -> str:
         """Why the user's yes before a call may be one to something else."""
         heard = [] if self.own else self._heard_before(call)
         if not heard or assent(heard[-1].text) != "yes":
             return ""
+        asked = confirmation(procedure, self.handbook.actions[call.action]) or ""
+        since = [
+            said.text
+            for said in self.transcript.agent_messages
+            if heard[-1].message < said.message < call.message
+        ]
         return doubt_of_yes(
-            heard[-1], call, self.reading.run, self.reading.calls, self.transcript.calls
+            heard[-1],
+            call,
+            self.reading.run,
+            self.reading.calls,
+            self.transcript.calls,
+            named=placeholders(asked),
+            wording=f"{call.action} {asked}",
+            since_said="\n".join(since),
         )
 
     def _judge_approval(self, call: SessionCall) -> None:
@@ -477,7 +534,8 @@ class Review:
         obstacle = sentence("audit.not-offered", action=procedure.action) if hindered else ""
         end = self.transcript.calls[-1].seq + 1 if self.transcript.calls else 0
         grounds = Grounds(self.reading, self.transcript, procedure.requires, self.offered)
-        nothing, causes, excused = grounds.nothing_shown(), grounds.causes(), grounds.exist()
+        nothing, causes = grounds.nothing_shown(), grounds.causes()
+        excused = grounds.exist() or self._may_be_excused(procedure, grounds)
         if self.own or causes or obstacle or not excused:
             self.refusals.append(RefusedGoal(end, "p1", goal, "", tuple(causes), obstacle))
         else:
@@ -496,6 +554,40 @@ class Review:
             sentence=procedure.says,
             severity=Severity.ERROR if sure or nothing else Severity.WARNING,
         )
+
+    def _may_be_excused(self, procedure: Procedure, grounds: Grounds) -> bool:
+        """Whether people or the user may have decided against a goal, outside of the calls."""
+        if self.own:
+            return False
+        approval = self.handbook.actions[procedure.action].approval
+        known = {**self.handbook.parameters, **grounds.values()}
+        if approval is not None and needs_approval(
+            approval.when, self.reading.judge, self.reading.now, known
+        ):
+            return True
+        return may_be_withdrawn(self._last_words(), self._last_replies())
+
+    def _last_call(self) -> int:
+        return max((call.message for call in self.transcript.calls), default=-1)
+
+    def _last_words(self) -> list[AgentWords]:
+        said = self.transcript.agent_messages
+        return [item for item in said if item.message > self._last_call()]
+
+    def _last_replies(self) -> list[UserWords]:
+        replies = self.transcript.user_messages[1:]
+        return [item for item in replies if item.message > self._last_call()]
+
+    def judge_last_words(self, goal: str) -> None:
+        """An agent that didn't reach a goal may say that it did: only its words show that."""
+        action, said = self.handbook.procedures[goal].action, self._last_words()
+        silent = not any(item.text.strip() for item in said)
+        if silent or self.not_judged or self._successes({action}):
+            return
+        if not reads_as_refusal("\n".join(item.text for item in said)):
+            why = sentence("audit.refused-or-not", goal=goal)
+            end = self.transcript.calls[-1].seq + 1 if self.transcript.calls else 0
+            self.not_judged.append(NotJudged(Unjudgeable.NOT_IN_TRANSCRIPT, why, end, action))
 
     def _leave(self, call: SessionCall, why: str, predicate: str | None = None) -> None:
         missing = NotJudged(Unjudgeable.NOT_IN_TRANSCRIPT, why, call.seq, call.action, predicate)

@@ -590,6 +590,14 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "no answer shows whether `{action}` took effect",
         "`{action}` 是否生效：没有记录结果",
     ),
+    "audit.asked-at-once": (
+        "`{action}` was called before the agent had read the answer to `{check}`",
+        "智能体调用 `{action}` 时，尚未读到 `{check}` 的结果",
+    ),
+    "audit.done-before": (
+        "whether the user asked for `{action}` with the same values again",
+        "用户是否再次要求以相同的值执行 `{action}`",
+    ),
     "audit.no-action": (
         "`{action}` is not an action of the handbook",
         "`{action}` 不是手册中的操作",

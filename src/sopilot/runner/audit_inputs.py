@@ -220,7 +220,8 @@ def _without_secrets(book: Handbook, transcript: Transcript, name: str, report: 
     for call in transcript.calls:
         arguments = shown(call.arguments)
         clear = arguments if isinstance(arguments, Mapping) else {}
-        calls.append(replace(call, arguments=clear, value=shown(call.value)))
+        named = str(shown(call.action))
+        calls.append(replace(call, action=named, arguments=clear, value=shown(call.value)))
     clear_transcript = replace(transcript, calls=tuple(calls))
     return Audited(name, report.with_texts(shown), transcript=clear_transcript)
 
