@@ -15,7 +15,6 @@ from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
 from sopilot.trace.events import Fail, Start
 from sopilot.views.answers import CallStatus
-from sopilot.views.questions import user_tools
 
 CANCEL = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
 CONFIRM = {"action": "cancel", "reservation_id": "R1"}
@@ -70,66 +69,6 @@ async def test_no_value_passes_for_the_words_of_the_question() -> None:
     assert third == "yes / no?"
 
 
-@pytest.mark.parametrize(
-    ("said", "answer"), [("No.", "no"), ("Yes, but use my gift card", None), ("How much?", None)]
-)
-async def test_a_no_or_something_else_opens_nothing(said: str, answer: str | None) -> None:
-    tools = AirTools()
-    session, questions = await fresh(tools, [said] * 4)
-    await ready_to_confirm(session)
-    asked = await session.call_tool("confirm_with_user", CONFIRM)
-    assert asked.result is not None
-    assert len(questions) == (1 if answer else 3)
-    assert asked.result.value["answer"] == answer
-    held = await session.call_tool("cancel", {"reservation_id": "R1"})
-    assert held.status is CallStatus.HELD
-    assert not tools.made("cancel")
-
-
-async def test_a_yes_to_one_reservation_is_none_to_another() -> None:
-    tools = AirTools()
-    tools.reservations["R2"]["user_id"] = "ann"
-    session, _ = await fresh(tools, ["yes", "yes"])
-    await ready_to_confirm(session)
-    await session.call_tool("confirm_with_user", CONFIRM)
-    other = await session.call_tool("cancel", {"reservation_id": "R2"})
-    assert other.status is CallStatus.HELD
-    assert not tools.made("cancel")
-
-
-async def test_a_yes_is_used_up_by_what_it_was_said_to() -> None:
-    tools = AirTools()
-    session, _ = await fresh(tools, ["yes"])
-    await ready_to_confirm(session)
-    await session.call_tool("confirm_with_user", CONFIRM)
-    assert (await session.call_tool("cancel", {"reservation_id": "R1"})).status == "done"
-    await ready_to_confirm(session)
-    again = await session.call_tool("cancel", {"reservation_id": "R1"})
-    assert again.status is CallStatus.HELD
-    assert len(tools.made("cancel")) == 1
-
-
-async def test_where_nobody_can_be_asked_a_person_must_decide() -> None:
-    tools = AirTools()
-    session, _ = await fresh(tools)
-    session.asker = None
-    await ready_to_confirm(session)
-    asked = await session.call_tool("confirm_with_user", CONFIRM)
-    assert "nobody can ask the user here" in asked.text
-    held = await session.call_tool("cancel", {"reservation_id": "R1"})
-    assert held.status is CallStatus.HELD
-
-
-async def test_the_question_cannot_be_about_something_else() -> None:
-    tools = AirTools()
-    session, asked = await fresh(tools, ["yes"])
-    await ready_to_confirm(session)
-    for wrong in ({"action": "give"}, {**CONFIRM, "note": "a free upgrade, too"}):
-        answer = await session.call_tool("confirm_with_user", wrong)
-        assert "doesn't ask this question" in answer.text
-    assert asked == []
-
-
 async def test_an_answer_that_nobody_gave_is_refused_and_no_yes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -172,19 +111,6 @@ async def test_the_clock_is_on_record_and_decides_at_the_act() -> None:
         if one.event.kind == "note" and one.event.payload["name"] == "clock"
     ]
     assert notes == ["2024-05-15T15:00:00-05:00", "2024-05-16T15:00:00-05:00"]
-    report = await audited(session)
-    assert not [one for one in report.findings if one.code == "guard-disagrees"]
-
-
-async def test_two_customers_in_one_session_are_noticed() -> None:
-    tools = AirTools()
-    session, _ = await fresh(tools, ["yes"])
-    await ready_to_confirm(session)
-    await session.call_tool("confirm_with_user", CONFIRM)
-    await read(session, "read_user", user="bob")
-    held = await session.call_tool("cancel", {"reservation_id": "R1"})
-    assert held.status is CallStatus.HELD
-    assert "`known` must be true, but is false" in held.problem
     report = await audited(session)
     assert not [one for one in report.findings if one.code == "guard-disagrees"]
 
@@ -262,14 +188,6 @@ async def test_nothing_there_is_an_answer_and_a_failure_is_none(error: str, answ
         await session.operate(Fail("the system cannot be reached"))
     report = await audited(session)
     assert [one.code for one in report.findings] == []
-
-
-def test_what_the_model_asks_its_user_with_says_what_about() -> None:
-    """`confirm_with_user` names an action, `ask_user` a question; neither goes without."""
-    needed = {one.name: one.parameters["required"] for one in user_tools(PROGRAMS.values())}
-    assert needed == {"confirm_with_user": ["action"], "ask_user": ["question"]}
-    for one in user_tools(PROGRAMS.values()):
-        assert one.parameters["properties"][needed[one.name][0]] == {"type": "string"}
 
 
 @pytest.mark.parametrize(

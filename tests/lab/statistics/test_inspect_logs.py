@@ -27,28 +27,27 @@ from inspect_ai.dataset import Sample
 from inspect_ai.scorer import includes
 from inspect_ai.solver import Generate, TaskState, solver
 
-arm, folder, form = sys.argv[1:]
-
 @solver
-def answering():
+def answering(arm):
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         right = arm == "pg" or state.metadata["number"] < 2
         state.output.completion = "yes" if right else "no"
         return state
     return solve
 
-@task(name=arm)
-def desk():
+@task
+def desk(arm):
     samples = [
         Sample(id=f"t{n}", input="?", target="yes", metadata={
             "number": n, "goal": f"g{n % 3}", "kind": "refuse" if n % 2 else "execute"})
         for n in range(9)
     ]
-    return Task(dataset=samples, solver=answering(), scorer=includes(), metadata={"arm": arm})
+    return Task(dataset=samples, solver=answering(arm), scorer=includes(), metadata={"arm": arm})
 
-(log,) = eval(desk(), model="mockllm/model", log_dir=folder, log_format=form, epochs=2,
-              display="none")
-assert log.status == "success", log.error
+for arm, form in (("pg", "eval"), ("flat", "json")):
+    (log,) = eval(desk(arm), model="mockllm/model", log_dir=f"{sys.argv[1]}/{arm}",
+                  log_format=form, epochs=2, display="none")
+    assert log.status == "success", log.error
 """
 
 
@@ -58,14 +57,13 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("logs")
     script = folder / "evaluation.py"
     script.write_text(EVALUATION)
-    for arm, form in (("pg", "eval"), ("flat", "json")):
-        subprocess.run(
-            [*warm_python("inspect_ai"), str(script), arm, str(folder / arm), form],
-            check=True,
-            capture_output=True,
-            cwd=folder,
-            timeout=120,
-        )
+    subprocess.run(
+        [*warm_python("inspect_ai"), str(script), str(folder)],
+        check=True,
+        capture_output=True,
+        cwd=folder,
+        timeout=120,
+    )
     return folder
 
 

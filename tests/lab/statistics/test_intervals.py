@@ -13,7 +13,6 @@ from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics.intervals import (
     Interval,
     Undefined,
-    binom,
     clustered_interval,
     paired_difference,
     ratio,
@@ -73,19 +72,6 @@ def test_paired_difference_without_discordance_has_its_closed_form() -> None:
     edge = z * z / (50 + z * z)
     found = bounds(paired_difference(0, 0, 50))
     assert (found.low, found.high) == pytest.approx((-edge, edge), abs=1e-9)
-
-
-@pytest.mark.parametrize(("win", "loss"), [(0.1, 0.1), (0.2, 0.05), (0.3, 0.0), (0.05, 0.02)])
-def test_paired_difference_covers_near_its_level(win: float, loss: float) -> None:
-    pairs, covered = 40, 0.0
-    for wins in range(pairs + 1):
-        for losses in range(pairs - wins + 1):
-            chance = binom.pmf(wins, pairs, win) * binom.pmf(
-                losses, pairs - wins, loss / (1.0 - win)
-            )
-            if chance > 1e-9 and win - loss in bounds(paired_difference(wins, losses, pairs)):
-                covered += chance
-    assert covered >= 0.93
 
 
 def nets(goals: int, size: int) -> list[tuple[str, tuple[int, int]]]:
