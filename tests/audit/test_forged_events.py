@@ -9,15 +9,11 @@ from vm_programs import ERRAND
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.audit.audit import audit_trace
-from sopilot.messages.diagnostic import Severity
-from sopilot.trace.chain import Head, genesis, seal_all
 from sopilot.trace.events import (
     Call,
     Complete,
     DomainCall,
-    DomainResult,
     Event,
-    Note,
     SelectBranch,
     Start,
 )
@@ -98,57 +94,3 @@ def test_evidence_that_could_not_be_taken_over(result: Any) -> None:
     taken = numbers.get(result, result)
     over = ending(run, "reuse", place, label="read", result=taken, evidence=[taken])
     assert findings(run, over, ended=False)[-1] == (over.seq, "inconsistent-trace")
-
-
-# --- what follows a wrong turn ----------------------------------------------------------
-
-
-def test_nothing_more_is_said_of_a_process_that_is_lost() -> None:
-    run = accepted()
-    branch = next(one for one in run.events if one.kind == "select_branch")
-    wrong = [
-        one._replace(payload={**one.payload, "target": "refuse"}) if one is branch else one
-        for one in run.events
-    ]
-    run.events[:] = wrong
-    odd = ending(run, "emit_artifact", "nowhere", name="memo")
-    (found,) = findings(run, odd, ended=False)
-    assert found == (branch.seq, "wrong-branch")
-
-
-# --- chains and outcomes ------------------------------------------------------------------
-
-
-def test_a_chain_and_where_it_breaks() -> None:
-    run = decided()
-    programs = {goal: layout.program for goal, layout in run.machine.programs.layouts.items()}
-    sealed = seal_all(run.events, genesis("s"))
-    head = Head("s", len(sealed) - 1, sealed[-1].hash)
-
-    def judged(entries: Any) -> tuple[bool | None, list[int]]:
-        report = audit_trace(programs, entries, session_id="s", head=head, ended=False)
-        broken = [item.seq for item in report.findings if item.code == "tampering"]
-        return report.score_card.chain, broken
-
-    assert judged(run.events) == (None, [])
-    assert judged(sealed) == (True, [])
-    assert judged(sealed[:-1]) == (False, [len(sealed) - 1])
-    assert judged([*sealed[:2], *sealed[3:]]) == (False, [3])
-
-
-def test_an_outcome_that_is_resolved_is_history() -> None:
-    run = Run({"errand": ERRAND})
-    run.ok(Start("errand", {"what": "x"}))
-    run.ok(DomainCall("c1", "search"))
-    run.ok(Note("outcome_unknown", {"call_id": "c1"}))
-    run.events[-1] = run.events[-1]._replace(actor="runtime")
-
-    def unknown() -> list[tuple[int, Severity]]:
-        report = audit_trace({"errand": ERRAND}, run.events, ended=False)
-        return [
-            (item.seq, item.severity) for item in report.findings if item.code == "unknown-outcome"
-        ]
-
-    assert unknown() == [(2, Severity.WARNING)]
-    run.ok(DomainResult("c1", True, "found"))
-    assert unknown() == [(2, Severity.NOTE)]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from vm_programs import PROGRAMS
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
-from sopilot.handbook.expressions import judge as cel
 from sopilot.machine.automation import Automation
 from sopilot.machine.replay import replay
 from sopilot.machine.state import Status
@@ -88,19 +87,3 @@ def test_calls_with_open_values_are_left_to_the_executor() -> None:
     run = Run(PROGRAMS)
     run.ok(Start("transfer", {"amount": 3}))
     assert run.automate(Automation(enter_calls=True)).events == ()
-
-
-def test_the_handbook_language_s_own_judge() -> None:
-    for balance, holds in ((100, True), (99.5, False)):
-        run = logged_in()
-        run.ok(Call())
-        run.ok(Call())
-        run.tool("read_balance", {"balance": balance}, username="bob")
-        event = run.automate(Automation(machine_verdicts=True), cel).events[0]
-        assert event.payload["bound"]["holds"] is holds
-        assert event.payload["ground"] == "verdict: result.balance >= amount"
-    run = logged_in()
-    run.ok(Call())
-    run.ok(Call())
-    run.tool("read_balance", {"saldo": 3}, username="bob")
-    assert run.automate(Automation(machine_verdicts=True), cel).events == ()

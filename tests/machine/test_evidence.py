@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import pytest
 from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, logged_in
 
@@ -12,24 +9,19 @@ from sopilot.machine.automation import Automation
 from sopilot.machine.state import Bound
 from sopilot.program.model import (
     Act,
-    ActionFacts,
     Check,
     CompleteStep,
     FailStep,
     Function,
     Kind,
-    Local,
     ReturnStep,
 )
 from sopilot.trace.events import (
     BindEvidence,
     Call,
-    DomainCall,
-    DomainResult,
     Return,
     Start,
 )
-from sopilot.values.json import JSON
 
 
 def bound(run: Run) -> Bound:
@@ -116,52 +108,6 @@ def test_citations_that_name_nothing_are_told_where_one_judges() -> None:
     cited = [str(seq), "the moon"]
     assert run.machine.unresolved(run.configuration, cited) == ("the moon",)
     assert run.machine.unresolved(run.configuration, []) == ()
-
-
-CANCELLED = Function(
-    "cancelled",
-    Kind.GATE,
-    ("booking",),
-    (ReturnStep("judge"),),
-    predicate="cancelled",
-    fallbacks=((Act("done", "cancel", (("booking", Local("booking")),)),),),
-)
-
-
-@pytest.mark.parametrize(
-    ("given", "ok", "unknown", "done"),
-    [
-        (None, True, False, False),
-        ({"booking": 1}, True, False, True),
-        ({"booking": 1}, False, False, False),
-        ({"booking": 1}, False, True, None),
-        ({"booking": 2}, True, False, False),
-        ({"booking": 1, "note": "x"}, True, False, True),
-        ({"booking": 1, "note": "x"}, False, True, None),
-        # Nobody declares it, so nobody knows what it did.
-        ({"booking": 1, "odd": "x"}, True, False, None),
-        ({"booking": 1, "odd": "x"}, False, True, None),
-        # Which booking it was about is unknown.
-        ({}, True, False, None),
-        ({"booking": 1}, None, False, None),
-    ],
-)
-def test_what_was_done_in_this_session(
-    given: dict[str, JSON] | None, ok: bool | None, unknown: bool, done: bool | None
-) -> None:
-    asking = Check("first", "cancelled", (("booking", Local("booking")),), "it", unmet="no")
-    steps = (asking, CompleteStep("yes"), FailStep("no"))
-    root = Function("go", Kind.PROCESS, ("booking",), steps)
-    facts = {"cancel": ActionFacts({"booking": {}, "note": {}})}
-    run = Run({"go": replace(program("go", root, CANCELLED), actions=facts)})
-    if given is not None:
-        run.ok(DomainCall("c1", "cancel", given))
-        if ok is not None:
-            run.ok(DomainResult("c1", ok, None, unknown))
-    run.ok(Start("go", {"booking": 1}))
-    run.ok(Call())
-    run.automate(Automation(machine_verdicts=True))
-    assert run.place == {True: "go@yes", False: "go@no", None: "go/cancelled@judge"}[done]
 
 
 def test_what_the_goal_action_answered_is_no_evidence_from_before_it() -> None:

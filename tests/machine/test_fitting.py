@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -10,7 +9,7 @@ from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, logged_in
 
 from sopilot.machine.machine import Machine
-from sopilot.program.model import Act, Check, FailStep, Function, Kind, Local, ReturnStep
+from sopilot.program.model import Check, FailStep, Function, Kind, Local, ReturnStep
 from sopilot.trace.events import (
     BindEvidence,
     Call,
@@ -170,33 +169,6 @@ def test_a_result_for_a_frame_that_is_gone_moves_nothing() -> None:
     # It came in this frame's time, but the call was another frame's.
     returned = run.ok(Return(True)).events[0]
     assert returned.payload["bound"]["evidence"] == []
-
-
-def test_no_call_is_listed_twice() -> None:
-    """A fallback that is the same call is no other way."""
-    look = Act("look", "look_up", (("user", Local("user")),))
-    rule = Function(
-        "known_user",
-        Kind.RULE,
-        ("user",),
-        (look, ReturnStep("judge")),
-        predicate="known_user",
-        fallbacks=((replace(look, label=""),),),
-    )
-    root = Function(
-        "go",
-        Kind.PROCESS,
-        ("user",),
-        (
-            Check("first", "known_user", (("user", Local("user")),), "known_user"),
-            FailStep("refuse"),
-        ),
-    )
-    machine = Machine({"go": program("go", root, rule)})
-    now = machine.step(machine.initial(), Start("go", {"user": "ann"}), at=0.0).configuration
-    now = machine.step(now, Call("known_user"), at=0.0).configuration
-    shapes = [shape for shape in machine.fits(now) if shape["operation"] == "domain_call"]
-    assert len(shapes) == 1
 
 
 def test_a_missing_value_is_asked_for_by_the_name_it_has_in_the_caller() -> None:

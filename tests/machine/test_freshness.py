@@ -78,41 +78,6 @@ def test_stale_by_what_was_done_since_it_was_asked(action: str, touched: int, st
     assert is_current(GUARDED, now, SEEN) is not stale
 
 
-@pytest.mark.parametrize("question", [ASK_USER, CONFIRM])
-@pytest.mark.parametrize("other", [True, False])
-@pytest.mark.parametrize(
-    ("result", "used"), [((True,), True), ((False,), False), ((False, True), True), (None, True)]
-)
-def test_an_answer_serves_one_call(
-    question: str, other: bool, result: tuple[bool, ...] | None, used: bool
-) -> None:
-    """Carried out, failed, broken off, or not answered yet."""
-    run = Run(PROGRAMS)
-    run.ok(DomainCall("q", question, {"x": 1}))
-    run.ok(UserSaid("yes"))
-    run.ok(DomainResult("q", True, {"message": 1}))  # 2
-    run.ok(DomainCall("c", "look", {}, {"grade": "stated", "uses": [7 if other else 2]}))
-    if result is not None:
-        ok, *unknown = result
-        run.ok(DomainResult("c", ok, None, unknown=bool(unknown)))
-    quiet = Programs(
-        {}, {}, Limits(), frozenset(), dict.fromkeys((question, "look"), FACTS["read_money"])
-    )
-    newest = run.configuration.answers[question][key_of({"x": 1})]
-    found = stale_since(quiet, run.configuration, question, newest)
-    assert ("serves one call" in found) is (used and not other)
-
-
-def test_a_call_that_broke_off_may_change_an_answer_for_good() -> None:
-    run = Run(PROGRAMS)
-    run.ok(DomainCall("p", "pay", {}))
-    run.ok(DomainResult("p", False, None, unknown=True))
-    run.tool("read_money")  # again, after it
-    newest = run.configuration.answers["read_money"][key_of({})]
-    found = stale_since(GUARDED, run.configuration, "read_money", newest)
-    assert found == "`pay` got no answer, and may still change it"
-
-
 # --- what is remembered of a call -----------------------------------------------------
 
 

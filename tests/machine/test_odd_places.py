@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from vm_programs import PROGRAMS, program
-from vm_runs import ARGUMENTS, Run, decided
+from vm_runs import ARGUMENTS, Run
 
 from sopilot.handbook.requirements import Path
 from sopilot.machine.automation import Automation
@@ -26,31 +26,10 @@ from sopilot.program.model import (
 from sopilot.trace.events import (
     Call,
     Complete,
-    DomainCall,
     Fail,
     Return,
-    SelectBranch,
     Start,
 )
-
-# --- amended calls --------------------------------------------------------------------
-
-
-def test_what_people_chose_is_the_process_s_at_the_act_alone() -> None:
-    run = decided()
-    run.ok(DomainCall("c1", "transfer", {**ARGUMENTS, "to": "mallory"}, amended=True))
-    assert run.configuration.processes["p1"].known["to"] == "eve"  # not at the act
-    run = decided()
-    run.ok(SelectBranch())
-    run.ok(DomainCall("c1", "transfer", {"to": "ann", "amount": 7, "odd": 1}, amended=True))
-    process = run.configuration.processes["p1"]
-    assert {**process.known} == {**ARGUMENTS, "password": "hunter2", "to": "ann", "amount": 7}
-    assert process.frames[0].locals["to"] == "ann"
-    run = decided()
-    run.ok(SelectBranch())
-    run.ok(DomainCall("c1", "transfer", {"to": "ann"}))
-    assert run.configuration.processes["p1"].known["to"] == "eve"
-
 
 # --- limits ---------------------------------------------------------------------------
 

@@ -30,5 +30,4 @@ def _written(name: str) -> Program:
 
 
 TRANSFER, ERRAND = _written("transfer"), _written("errand")
-LOGGED_IN = TRANSFER.functions["logged_in"]
 PROGRAMS = {"transfer": TRANSFER, "errand": ERRAND}

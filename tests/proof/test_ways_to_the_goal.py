@@ -1,15 +1,14 @@
-"""What is missing on every way to a goal, and a gate that is closed again."""
+"""What is missing on every way to a goal."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 import pytest
-from vm_programs import LOGGED_IN, TRANSFER, program
-from vm_runs import ARGUMENTS, Run
+from vm_programs import program
+from vm_runs import Run
 
-from sopilot.audit.audit import audit_trace
-from sopilot.handbook.requirements import Constant, Path
+from sopilot.handbook.requirements import Path
 from sopilot.machine.proof.leaves import LeafVerdict, ProofLevel, Prover
 from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.program.model import (
@@ -32,7 +31,7 @@ from sopilot.program.model import (
     ReturnStep,
     Step,
 )
-from sopilot.trace.events import Call, Complete, DomainCall, DomainResult, Return, Start
+from sopilot.trace.events import Call, Return, Start
 from sopilot.values.json import JSON
 
 # --- ways to the goal -----------------------------------------------------------------
@@ -201,41 +200,7 @@ def test_a_rule_that_ends_otherwise_than_by_its_judgement_proves_nothing() -> No
     )
 
 
-# --- a gate that is closed again ------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("calls", "holds", "evidence"),
-    [
-        ([], False, 0),
-        ([("login", True)], True, 1),
-        ([("logout", True)], False, 0),
-        ([("login", True), ("logout", True)], False, 2),
-        ([("login", True), ("logout", False)], True, 1),
-        ([("login", True), ("logout", True), ("login", True)], True, 3),
-        ([("login", False)], False, 0),
-        ([("login", True), ("logout", None)], None, 0),
-        ([("login", None)], None, 0),
-    ],
-)
-def test_a_gate_that_is_closed_again(
-    calls: list[tuple[str, bool | None]], holds: bool | None, evidence: int
-) -> None:
-    logout = Act("logout", "logout", (("username", Local("username")),))
-    gate = replace(LOGGED_IN, closed_by=logout)
-    functions = {**TRANSFER.functions, "logged_in": gate}
-    run = Run({"transfer": replace(TRANSFER, functions=functions)})
-    run.ok(Start("transfer", ARGUMENTS))
-    seqs = [-1]
-    for number, (action, ok) in enumerate(calls):
-        given = {"username": "bob"} | ({"password": "x"} if action == "login" else {})
-        run.ok(DomainCall(f"c{number}", action, given))
-        if ok is not None:
-            seqs.append(run.ok(DomainResult(f"c{number}", ok)).events[0].seq)
-    found = leaf_in(run, "logged_in", username="bob")
-    assert found.holds is holds
-    assert found.evidence == ((seqs[evidence],) if evidence else ())
-    assert leaf_in(run, "logged_in").why == "`username` has no value"
+# --- what was judged, and by whose answers --------------------------------------------
 
 
 def test_another_call_of_the_goal_is_not_this_one() -> None:
@@ -243,18 +208,6 @@ def test_another_call_of_the_goal_is_not_this_one() -> None:
     steps = (check("a", met="other", unmet="act"), other, DONE, ACT, CompleteStep("end"), NO)
     assert licensed(steps, a=False) == ""
     assert licensed(steps, a=True) != ""
-
-
-def test_what_was_done_counts_by_its_values() -> None:
-    first = Act("first", "reserve", (("x", Constant(1)),))
-    run = started(process(first, ACT, DONE))
-    run.tool("reserve", x=1)
-    assert run.place == "go@act"
-    assert licence_in(run).missing == ""
-    run.tool("pay")
-    run.ok(Complete())
-    programs = {goal: layout.program for goal, layout in run.machine.programs.layouts.items()}
-    assert audit_trace(programs, run.events).findings == ()
 
 
 @pytest.mark.parametrize(
@@ -292,14 +245,6 @@ def test_a_gate_whose_call_looks_into_an_answer_is_never_told(answered: bool) ->
         assert found.why == "it is unknown whether `open` or its end came last"
     else:
         assert found.holds is False
-
-
-def test_a_gate_of_two_calls_is_shut_where_one_never_was_made() -> None:
-    acts = (Act("first", "send"), Act("second", "confirm"), ReturnStep("end"))
-    gate = Function("g", Kind.GATE, (), acts)
-    run = started(process(check("g"), ACT, DONE, NO), gate)
-    run.ok(DomainCall("c1", "confirm", {}))
-    assert leaf_in(run, "g").holds is False
 
 
 @pytest.mark.parametrize(

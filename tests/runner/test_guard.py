@@ -87,20 +87,6 @@ def test_a_failed_login_is_refused_until_it_succeeds(book: Path, shop: Shop) -> 
     assert shop.paid == [("anna", "o-1", 50)]
 
 
-def test_one_request_is_carried_out_once(book: Path, shop: Shop) -> None:
-    login, find_order, refund = tools_of(shop, book)
-    with sopilot.conversation("c-1") as talk:
-        login("anna", "sesame")
-        find_order("anna", "o-1")
-        refund("anna", "o-1", 50)
-        find_order("anna", "o-1")
-        with pytest.raises(sopilot.Refused, match="carried out"):
-            refund("anna", "o-1", 50)
-        talk.user_said("And the same again, please.")
-        refund("anna", "o-1", 50)
-    assert len(shop.paid) == 2
-
-
 def test_an_answer_from_before_the_act_is_read_again_and_the_guard_says_why(
     book: Path, shop: Shop
 ) -> None:
