@@ -10,14 +10,7 @@ import pytest
 pytest.importorskip("langchain", reason="needs the extra `frameworks`")
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
-from attack_table import (
-    CASES,
-    GUARD_CASES,
-    VIEWS_WITH_A_MACHINE,
-    assert_done,
-    assert_held,
-    cases,
-)
+from attack_table import CASES, GUARD_CASES, VIEWS_WITH_A_MACHINE, assert_done, assert_held, cases
 from attacks_on_evidence import READ_AGAIN
 from attacks_on_values import BALANCE, COVERED, DEMOLITION
 from attacks_on_words import FOUND_CASE

@@ -13,16 +13,7 @@ from sopilot.audit.findings import Unjudgeable
 from sopilot.audit.report import Report
 from sopilot.handbook.expressions import judge
 from sopilot.messages.diagnostic import Severity
-from sopilot.trace.events import (
-    Call,
-    Complete,
-    DomainCall,
-    Fail,
-    Note,
-    Return,
-    Start,
-    UserSaid,
-)
+from sopilot.trace.events import Call, Complete, DomainCall, Fail, Note, Return, Start, UserSaid
 from sopilot.trace.redaction import redact
 
 

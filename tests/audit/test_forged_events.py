@@ -9,14 +9,7 @@ from vm_programs import ERRAND
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.audit.audit import audit_trace
-from sopilot.trace.events import (
-    Call,
-    Complete,
-    DomainCall,
-    Event,
-    SelectBranch,
-    Start,
-)
+from sopilot.trace.events import Call, Complete, DomainCall, Event, SelectBranch, Start
 
 
 def findings(run: Run, *more: Event, **options: Any) -> list[tuple[int, str]]:

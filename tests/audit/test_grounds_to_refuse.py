@@ -17,12 +17,7 @@ from sopilot.audit.transcripts import Review
 from sopilot.handbook.expressions import judge as cel
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import All, Leaf, Name
-from sopilot.trace.events import (
-    Call,
-    Return,
-    Start,
-    UserSaid,
-)
+from sopilot.trace.events import Call, Return, Start, UserSaid
 
 USER = (("user", Name("user")),)
 

@@ -26,11 +26,7 @@ from sopilot.handbook.model import (
     Predicate,
     Procedure,
 )
-from sopilot.handbook.requirements import (
-    Constant,
-    Leaf,
-    Name,
-)
+from sopilot.handbook.requirements import Constant, Leaf, Name
 from sopilot.program.codec import program_to_yaml
 from sopilot.program.printer import print_program
 

@@ -12,19 +12,8 @@ import pytest
 
 from sopilot.compiler.pipeline import Compiler, compile_procedure
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
-from sopilot.handbook.requirements import (
-    All,
-    AnyOf,
-    Leaf,
-    Name,
-    Path,
-    Tree,
-)
-from sopilot.program.model import (
-    Act,
-    Check,
-    Program,
-)
+from sopilot.handbook.requirements import All, AnyOf, Leaf, Name, Path, Tree
+from sopilot.program.model import Act, Check, Program
 from sopilot.views.program_text import render_flat
 from sopilot.views.sentences import check_saying
 

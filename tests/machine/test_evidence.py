@@ -7,21 +7,8 @@ from vm_runs import ARGUMENTS, Run, logged_in
 
 from sopilot.machine.automation import Automation
 from sopilot.machine.state import Bound
-from sopilot.program.model import (
-    Act,
-    Check,
-    CompleteStep,
-    FailStep,
-    Function,
-    Kind,
-    ReturnStep,
-)
-from sopilot.trace.events import (
-    BindEvidence,
-    Call,
-    Return,
-    Start,
-)
+from sopilot.program.model import Act, Check, CompleteStep, FailStep, Function, Kind, ReturnStep
+from sopilot.trace.events import BindEvidence, Call, Return, Start
 
 
 def bound(run: Run) -> Bound:

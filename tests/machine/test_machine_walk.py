@@ -9,14 +9,7 @@ from vm_runs import ARGUMENTS, Run, decided, logged_in
 from sopilot.machine.replay import replay
 from sopilot.machine.state import Status
 from sopilot.program.model import Check, CompleteStep, FailStep, Function, Kind, ReturnStep
-from sopilot.trace.events import (
-    Call,
-    Complete,
-    Fail,
-    Return,
-    SelectBranch,
-    Start,
-)
+from sopilot.trace.events import Call, Complete, Fail, Return, SelectBranch, Start
 
 
 def test_an_executed_request() -> None:

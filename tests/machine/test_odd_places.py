@@ -23,13 +23,7 @@ from sopilot.program.model import (
     Step,
     Unknown,
 )
-from sopilot.trace.events import (
-    Call,
-    Complete,
-    Fail,
-    Return,
-    Start,
-)
+from sopilot.trace.events import Call, Complete, Fail, Return, Start
 
 # --- limits ---------------------------------------------------------------------------
 

@@ -13,14 +13,7 @@ from sopilot.machine.automation import Automation
 from sopilot.machine.machine import Outcome
 from sopilot.machine.replay import replay
 from sopilot.program.codec import program_from_yaml
-from sopilot.program.model import (
-    Act,
-    Check,
-    CompleteStep,
-    Function,
-    Kind,
-    ReturnStep,
-)
+from sopilot.program.model import Act, Check, CompleteStep, Function, Kind, ReturnStep
 from sopilot.trace.events import (
     REUSE,
     Amend,

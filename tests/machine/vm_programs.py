@@ -5,11 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sopilot.program.codec import program_from_yaml
-from sopilot.program.model import (
-    Function,
-    Program,
-    Source,
-)
+from sopilot.program.model import Function, Program, Source
 
 SOURCE = Source("bank", "transfer", "0" * 64)
 

@@ -21,13 +21,7 @@ from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.records.entitlements import REFUSED, Entitlements, Vote
 from sopilot.records.loading import register
-from sopilot.records.people import (
-    THE_MACHINE,
-    People,
-    change_people,
-    issue_token,
-    load_people,
-)
+from sopilot.records.people import THE_MACHINE, People, change_people, issue_token, load_people
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.records.selection import Wanted
 from sopilot.session.decisions import decide_or_queue

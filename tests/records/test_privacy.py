@@ -14,12 +14,7 @@ from records_cli import ran, refused, run, shown, token
 from sopilot.messages.errors import RunEnded, StoreCorrupt, UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.log import Entry, SealFile
-from sopilot.records.privacy import (
-    change_policy,
-    fold_policy,
-    load_policy,
-    sessions_with,
-)
+from sopilot.records.privacy import change_policy, fold_policy, load_policy, sessions_with
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore

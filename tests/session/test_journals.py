@@ -12,20 +12,11 @@ from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, ScoreCard
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import RunEnded, StoreCorrupt, TraceBroken, UserMistake
-from sopilot.records.audits import (
-    differences,
-    keep_audit,
-    kept_audits,
-    load_deviations,
-)
+from sopilot.records.audits import differences, keep_audit, kept_audits, load_deviations
 from sopilot.records.journal import entries, write
 from sopilot.records.log import PREFIX, is_journal
 from sopilot.records.people import Principal
-from sopilot.records.privacy import (
-    change_policy,
-    erase_contents,
-    erase_wanted,
-)
+from sopilot.records.privacy import change_policy, erase_contents, erase_wanted
 from sopilot.records.pruning import prune
 from sopilot.records.store import Settings
 from sopilot.session.session import Session

@@ -12,16 +12,7 @@ from active_frame import active_frame
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counter_desk import (
-    COUNTER,
-    ERRANDS,
-    HANDBOOK,
-    CountingTools,
-    go_on,
-    next_move,
-    walk,
-    wander,
-)
+from counter_desk import COUNTER, ERRANDS, HANDBOOK, CountingTools, go_on, next_move, walk, wander
 from counter_sessions import attempt, clock_of, opened, programs_of, tools_of
 from sopilot.agent.dialog import RecordedDialog, refreshed
 from sopilot.agent.toolbox import END_SESSION

@@ -16,13 +16,7 @@ from counter_sessions import opened
 from sopilot.messages.errors import TraceError
 from sopilot.records.completeness import compare
 from sopilot.records.loading import Traces
-from sopilot.records.log import (
-    SealFile,
-    check_proof,
-    prove,
-    read_seals,
-    write_seals,
-)
+from sopilot.records.log import SealFile, check_proof, prove, read_seals, write_seals
 from sopilot.records.merkle_tree import (
     consistency_proof,
     inclusion_proof,

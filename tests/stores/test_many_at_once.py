@@ -10,13 +10,7 @@ import psycopg
 from store_parts import LEASE, Opened, StoreFactory, events, start_of
 
 from postgres_here import PostgresHere
-from sopilot.messages.errors import (
-    Conflict,
-    LeaseHeld,
-    LeaseLost,
-    SessionExists,
-    UnknownSession,
-)
+from sopilot.messages.errors import Conflict, LeaseHeld, LeaseLost, SessionExists, UnknownSession
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Batch, Lease, NewSession

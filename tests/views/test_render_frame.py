@@ -19,13 +19,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.messages.scaffold import LANGUAGES, StepTool, words
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Ask, Program
-from sopilot.views.frame import (
-    frame_bound,
-    render_frame,
-    render_function,
-    shown_names,
-    shown_slots,
-)
+from sopilot.views.frame import frame_bound, render_frame, render_function, shown_names, shown_slots
 from sopilot.views.program_text import render
 
 HERE = Path(__file__).parent

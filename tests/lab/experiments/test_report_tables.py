@@ -11,13 +11,7 @@ from bench_records import configuration, record
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.experiments.report.document import build_document, to_html
 from sopilot_lab.experiments.report.files import report_files, to_markdown, write_report
-from sopilot_lab.experiments.report.formats import (
-    Table,
-    filled_tables,
-    p_text,
-    to_csv,
-    to_latex,
-)
+from sopilot_lab.experiments.report.formats import Table, filled_tables, p_text, to_csv, to_latex
 from sopilot_lab.experiments.report.runs import load_runs
 from sopilot_lab.experiments.report.tables import source_lines
 from sopilot_lab.experiments.run_folder import RunFolder

@@ -20,13 +20,7 @@ from sopilot.tasks.task import Task
 from sopilot.views.briefing import Briefing
 from sopilot_lab.experiments.entrants import Contestant, Party
 from sopilot_lab.experiments.trial import TrialRunner
-from sopilot_lab.qualification.plan import (
-    arm_configuration,
-    checkable,
-    kind_of,
-    planned,
-    rehearse,
-)
+from sopilot_lab.qualification.plan import arm_configuration, checkable, kind_of, planned, rehearse
 from sopilot_lab.sopbench.tasks import own_references
 
 HANDBOOK = """

@@ -9,11 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot_lab.statistics.paired import mcnemar
-from sopilot_lab.statistics.power import (
-    mcnemar_power,
-    minimum_detectable_effect,
-    tasks_needed,
-)
+from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect, tasks_needed
 
 QUICK = settings(deadline=None, max_examples=30)
 
