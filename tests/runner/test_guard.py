@@ -6,8 +6,9 @@ import asyncio
 import dataclasses
 import functools
 import inspect
+import itertools
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -430,14 +431,21 @@ def test_a_coroutine_of_a_plain_function_is_not_run_after_its_proof(book: Path, 
     assert shop.paid == []
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("kind", ["map", "starmap", "zip", "future", "generator"])
 def test_work_that_its_reader_would_do_later_is_not_let_through(
-    book: Path, shop: Shop, asynchronous: bool
+    book: Path, shop: Shop, kind: str
 ) -> None:
     """The proof is for this moment, and nobody knows when a generator is read."""
+    asynchronous = kind == "generator"
 
     def refund(customer: str, order: str, amount: float) -> object:
-        return map(shop.refund, [customer], [order], [amount])
+        values = (customer, order, amount)
+        if kind == "future":
+            return Future[None]()  # nobody has begun with it
+        if kind == "starmap":
+            return itertools.starmap(shop.refund, [values])
+        later = map(shop.refund, *zip(values, strict=True))
+        return zip(later, strict=True) if kind == "zip" else later
 
     async def refund_later(customer: str, order: str, amount: float) -> object:
         return (shop.refund(*values) for values in [(customer, order, amount)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from contextvars import ContextVar, Token
 from itertools import islice
 from os import PathLike, fspath
@@ -127,7 +127,7 @@ class Conversation:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        CURRENT.reset(self._entered.pop())
+        self._leave()
         if self._used:
             caller().wait(self.close())
 
@@ -135,8 +135,15 @@ class Conversation:
         return self.__enter__()
 
     async def __aexit__(self, *raised: object) -> None:
-        CURRENT.reset(self._entered.pop())
+        self._leave()
         await self.close()
+
+    def _leave(self) -> None:
+        for token in tuple(self._entered)[::-1]:
+            with suppress(ValueError):  # another thread's or task's block of this conversation
+                CURRENT.reset(token)
+                self._entered.remove(token)
+                break
 
 
 CURRENT: ContextVar[Conversation | None] = ContextVar("sopilot_conversation", default=None)

@@ -25,7 +25,7 @@ from sopilot.runner.store_access import store_or_memory
 from sopilot.runner.tools import PlainTools, ToolFailed, require_done
 from sopilot.session.session import Session
 from sopilot.trace.events import AWAITS_OUTCOME, AWAITS_RELEASE
-from sopilot.values.json import JSON, same
+from sopilot.values.json import JSON, same, shown
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.catalogue import view_named
 from sopilot.views.guard_answers import spelled
@@ -184,11 +184,17 @@ class Guard:
         if failures:
             raise failures[0]
         if answer.status is CallStatus.DONE and answer.result is not None:
+            if not answer.result.ok:
+                raise ToolFailed(_error_of(answer.result.value))
             return result[0] if result else answer.result.value
         problem = not_carried_out(answer, hook.session)
         if self._refusals == "raise":
             raise problem
         return str(problem)
+
+
+def _error_of(value: JSON) -> str:
+    return str(value.get("error", "")) if isinstance(value, Mapping) else shown(value)
 
 
 _ASYNC = "declare it, or the function that wraps it, with `async def`"

@@ -497,7 +497,8 @@ def asker_of(session: Session, show: AskUser) -> Asker:
     """Put the runtime's questions to the user, on record."""
 
     async def ask(question: str, about: str, closed: bool) -> UserAnswer | None:
-        reply = show(question)
+        # It may wait for a person: in a thread, so that other conversations can go on.
+        reply = await asyncio.to_thread(show, question)
         text = await reply if inspect.isawaitable(reply) else reply
         if text is None:
             return None
@@ -595,6 +596,8 @@ class AgentsOwnTools:
             # A guarded call may have done its work before it raised: the session must know.
             self.broken[key.rpartition(":")[0]] = problem
             raise ToolBroke(name, problem) from problem
+        if isinstance(argument, ToolResult):
+            return argument
         if isinstance(argument, Failed):
             return ToolResult(False, as_json(argument.value))
         value = as_json(argument)

@@ -15,7 +15,7 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from sopilot.values.json import JSON, plain
+from sopilot.values.json import JSON, canonical, dropped, plain
 
 _MOST_DIGITS = 300
 """Before the point of a decimal that is a number in JSON."""
@@ -36,12 +36,18 @@ def _json(value: Any, *, argument: bool = False) -> JSON:
     secrets are in clear, and no model's own serialization counts."""
     if isinstance(value, Enum):
         return _json(value.value, argument=argument)
-    if value is None or isinstance(value, bool | int | float | str):
+    if isinstance(value, str):
+        return str.__str__(value)
+    if value is None or isinstance(value, bool | int | float):
         return value
     if isinstance(value, Mapping):
-        return {str(name): _json(item, argument=argument) for name, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
+        own = {_name(name): _json(item, argument=argument) for name, item in value.items()}
+        return own if len(own) == len(value) else dropped("two names are one in JSON")
+    if isinstance(value, list | tuple):
         return [_json(item, argument=argument) for item in value]
+    if isinstance(value, set | frozenset):
+        # Sets that are equal may be in different orders.
+        return sorted((_json(item, argument=argument) for item in value), key=_order)
     if isinstance(value, bytes):
         return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
     if isinstance(value, Decimal) and value.is_finite() and value.adjusted() <= _MOST_DIGITS:
@@ -64,6 +70,16 @@ def _json(value: Any, *, argument: bool = False) -> JSON:
     if callable(dump := getattr(value, "model_dump", None)):
         return _json(dump(), argument=argument)
     return str(value)
+
+
+def _name(key: Any) -> str:
+    """A key as the tool finds it: an enumeration's key may be equal to its text."""
+    name = _json(key)
+    return name if isinstance(name, str) else str(key)
+
+
+def _order(value: JSON) -> bytes:
+    return canonical(plain(value))
 
 
 Validate = Callable[[Mapping[str, JSON]], Mapping[str, Any]]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from sopilot.messages.errors import mistake
+
 Answer = TypeVar("Answer")
 
 _STOPS_A_LOOP = (StopIteration, SystemExit, KeyboardInterrupt)
@@ -64,4 +66,7 @@ def caller() -> Caller:
         if _loop is None:
             _loop = asyncio.new_event_loop()
             threading.Thread(target=_loop.run_forever, name="sopilot-hooks", daemon=True).start()
-        return Caller(_loop)
+    if asyncio._get_running_loop() is _loop:
+        message = "an asynchronous function would wait here for the event loop that runs it"
+        raise mistake("waits-for-itself", message, help="guard an `async def` and `await` it")
+    return Caller(_loop)

@@ -14,6 +14,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from concurrent.futures import Future
 from typing import Any
 
 from sopilot.agent.approvers import action_schema
@@ -96,8 +97,11 @@ def _key(function: Function, action: Action, key: str) -> dict[str, str]:
 
 
 def require_done(name: str, value: object) -> None:
-    """Raise if the value is work that its reader would do later, after the proof."""
-    if isinstance(value, Generator | AsyncGenerator | Awaitable | map | filter):
+    """Raise if the value is work that its reader, or a thread, would do later, after the proof."""
+    lazy = type(value).__module__ == "itertools"
+    if lazy or isinstance(
+        value, Generator | AsyncGenerator | Awaitable | Future | map | filter | zip
+    ):
         message = f"`{name}` returned a {type(value).__name__}, which does its work later"
         raise RuntimeError(message)
 

@@ -145,8 +145,13 @@ def canonical(value: JSON) -> bytes:
     return spell(value).encode("utf-8", "surrogatepass")
 
 
+def dropped(why: str) -> JSON:
+    """Stands for a value that can't be judged."""
+    return {_DROPPED: why}
+
+
 def plain(value: object, depth: int = 0) -> JSON:
-    """A private JSON copy of anything; a value that isn't JSON becomes ``{"$dropped": why}``.
+    """A private JSON copy of anything; a value that isn't JSON is ``dropped``.
 
     The caller's later changes don't reach the copy. Limits keep a hostile value from breaking an
     encoder. Keys are in canonical order, so that a run and its replay iterate alike.
@@ -158,18 +163,18 @@ def plain(value: object, depth: int = 0) -> JSON:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value) if _LEAST < value < _MOST else {_DROPPED: "integer too large"}
+        return int(value) if _LEAST < value < _MOST else dropped("integer too large")
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else {_DROPPED: f"not finite: {value}"}
+        return float(value) if math.isfinite(value) else dropped(f"not finite: {value}")
     if depth >= DEEPEST:
-        return {_DROPPED: "nested too deeply"}
+        return dropped("nested too deeply")
     if isinstance(value, dict):
         return plain_mapping(value, depth + 1)
     if isinstance(value, _LISTS):
         return [plain(item, depth + 1) for item in value]
     if isinstance(value, Mapping):
         return plain_mapping(value, depth + 1)
-    return {_DROPPED: "not JSON"}
+    return dropped("not JSON")
 
 
 def plain_mapping(value: Mapping[Any, object], depth: int = 1) -> dict[str, JSON]:
@@ -204,7 +209,7 @@ def without_references(value: Value) -> Value:
     if isinstance(value, dict):
         copy = {key: without_references(item) for key, item in value.items()}
         if _REF in value:
-            copy = {_DROPPED: "has the form of a reference"}
+            copy = dropped("has the form of a reference")
     elif isinstance(value, list):
         copy = [without_references(item) for item in value]
     return cast("Value", copy)
