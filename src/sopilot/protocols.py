@@ -34,8 +34,8 @@ class ToolSchema:
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """The answer of a tool. ``ok``: the tool did its job (a refused login isn't ok; a balance of
-    zero is). ``value`` is what the caller sees. ``unknown``: the call broke off, but may have been
-    carried out."""
+    zero is). ``value`` is the answer itself. ``unknown``: the call was interrupted, but may have
+    been carried out."""
 
     ok: bool
     value: JSON
@@ -57,9 +57,9 @@ def required_of(tool: ToolSchema) -> Sequence[str]:
 class Tools(Protocol):
     """The tools that a session calls.
 
-    Two more methods are optional. ``time()`` returns the clock of simulated tools, as ISO 8601
-    text with an offset. ``ready(name)`` is awaited before a call is recorded or held; if it
-    raises, the call is neither."""
+    Two more methods are optional. ``time()`` returns the clock of simulated tools, as ISO 8601 text
+    with an offset. sopilot awaits ``ready(name)`` before it records or holds a call; if that
+    raises, it does neither."""
 
     def schemas(self) -> Sequence[ToolSchema]: ...
 
@@ -121,8 +121,8 @@ def moment_of(value: object) -> str:
 
 @dataclass(frozen=True, slots=True, init=False)
 class ToolCall:
-    """A call as a model wrote it. ``arguments`` is the raw text, which may not be JSON; a mapping
-    is written as JSON."""
+    """A call as a model wrote it. ``arguments`` is the raw text, which may be invalid JSON. A
+    mapping is converted to JSON."""
 
     id: str
     name: str
@@ -178,9 +178,9 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One request to a model. ``temperature``, ``seed`` and ``reply_tokens`` are left out where
-    they are ``None``. ``shown`` has what the messages show, as data for models in this process; it
-    is never sent."""
+    """One request to a model. ``temperature``, ``seed`` and ``reply_tokens`` are left out if they
+    are ``None``. ``shown`` has the same content as data, for models in this process; sopilot never
+    sends it."""
 
     messages: Sequence[Message]
     tools: Sequence[ToolSchema] = ()
@@ -221,8 +221,8 @@ class Model(Protocol):
 
 
 class User(Protocol):
-    """The person being served. ``opening`` is the request; ``reply`` answers the agent,
-    or ends the dialog with ``None``."""
+    """The customer. ``opening`` is the request; ``reply`` answers the agent, or ends the dialog
+    with ``None``."""
 
     def opening(self) -> str: ...
 

@@ -169,7 +169,7 @@ def test_a_verdict_given_ahead_is_not_bound_to_another_rule() -> None:
         ]
     )
     played = asyncio.run(play(example, example.tasks[0], FUSED, model=model))
-    assert "the program stands in `logged_in`" in str(played.notes("malformed_step"))
+    assert "the program is at `logged_in`" in str(played.notes("malformed_step"))
     assert "domain_call" not in played.kinds()
     returned = [one.event.payload for one in played.session.events if one.event.kind == "return"]
     assert [(one["function"], one["bound"]["holds"]) for one in returned] == [("logged_in", False)]

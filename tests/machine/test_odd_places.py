@@ -38,7 +38,7 @@ def test_the_last_step_that_a_process_may_take() -> None:
         assert run.configuration.processes["p1"].steps == limit
         refused = run.do(Call()).answer
         assert refused["code"] == "steps-exceeded"
-        assert refused["problem"] == f"this process took {limit} steps; only `fail` is left"
+        assert refused["problem"] == f"this process took {limit} steps; only `fail` is allowed now"
         run.ok(Fail("enough"))
 
 

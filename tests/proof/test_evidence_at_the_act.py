@@ -250,7 +250,7 @@ async def test_a_call_that_changes_what_it_reads_is_never_fresh() -> None:
     text = FROZEN.replace("required: false}}}", "required: false}}, changes: [tokens]}")
     user = {"user": "u"}
     desk = await at_the_act(text, lambda *_: {"fine": True}, "pay", user, {"look_up": user})
-    await desk.held("pay", "fine", "changes what it reads", user="u")
+    await desk.held("pay", "fine", "changes the data that it reads", user="u")
 
 
 LOCKED = """

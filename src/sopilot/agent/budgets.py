@@ -16,10 +16,10 @@ _MAY_BE_NOTHING = frozenset({"temperature", "user_turns", "domain_calls", "seed"
 
 @dataclass(frozen=True, slots=True)
 class Budgets:
-    """``agent_turns`` counts requests to the model, ``user_turns`` answers of the user,
-    ``refresh_actions`` tool calls between two refreshes of the context, ``context_tokens`` what
-    one request may hold. ``temperature``, ``seed`` and ``reply_tokens`` are sent with every
-    request, and left out where they are ``None``."""
+    """Limits of a run. ``agent_turns`` counts requests to the model and ``user_turns`` answers of
+    the user. ``refresh_actions`` counts tool calls between two refreshes of the context.
+    ``context_tokens`` limits the size of a request. Every request carries ``temperature``, ``seed``
+    and ``reply_tokens`` unless they are ``None``."""
 
     agent_turns: int = 150
     refresh_actions: int = 50

@@ -105,10 +105,10 @@ def decided(event: Event) -> Decided:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of an audit. ``checks`` are the verdicts in the order of events, ``proofs`` the
-    requirements of each guarded call by its event. ``unguarded`` are actions that change something
-    and that no program would have blocked. ``verdict_of`` names the stored audit whose verdict a
-    reader without rights to the contents gets."""
+    """The result of an audit. ``checks`` are the verdicts in the order of events. ``proofs`` maps
+    the event of each guarded call to its requirements. ``unguarded`` lists actions that may change
+    something and that no program guards. Readers without rights to the contents get the verdict of
+    a stored audit, which ``verdict_of`` names."""
 
     findings: tuple[Finding, ...]
     score_card: ScoreCard
@@ -123,31 +123,31 @@ class Report:
 
     @property
     def clean(self) -> bool | None:
-        """No error and no warning; notes don't count. ``None``: something wasn't judged, and
-        nothing that was is wrong."""
+        """Whether there is no error and no warning; notes don't count. ``None`` if there is
+        neither, but something couldn't be judged."""
         if any(finding.severity is not Severity.NOTE for finding in self.findings):
             return False
         return None if self.not_judged else True
 
     @property
     def unjudged(self) -> NotJudged | None:
-        """Why nothing in the session was judged; ``None`` where something was."""
+        """The reason why nothing in the session could be judged; ``None`` if something could."""
         return next((missing for missing in self.not_judged if missing.seq is None), None)
 
     def without_verdict(self, missing: NotJudged) -> Report:
-        """The report of a reader who can't judge the session. Tampering shows without contents."""
+        """The report for a reader who can't see the contents. It still names tampering."""
         findings = [finding for finding in self.findings if finding.code == "tampering"]
         known = self.score_card
         report = not_judged(missing, known.session_id, chain=known.chain, findings=findings)
         return replace(report, decisions=self.decisions)
 
     def with_findings(self, more: Sequence[Finding]) -> Report:
-        """The report with findings from outside of the events."""
+        """The report with additional findings that don't come from the events."""
         findings = (*more, *self.findings)
         return replace(self, findings=findings, score_card=self.score_card.counting(findings))
 
     def with_texts(self, shown: Callable[[JSON], JSON]) -> Report:
-        """The report with every text and every detail as ``shown`` makes it."""
+        """The report with ``shown`` applied to every text and detail."""
 
         def change(value: Any) -> Any:
             if isinstance(value, Enum) or value is None:

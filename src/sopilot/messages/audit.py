@@ -8,36 +8,42 @@ from typing import Final
 TITLES: Final[Mapping[str, tuple[str, str]]] = {
     "return-without-evidence": ("Verdict without evidence", "判断没有证据"),
     "incomplete-evidence": ("Verdict on part of the evidence", "判断只有部分证据"),
-    "unproven-verdict": ("Verdict that its evidence does not prove", "证据不足以证明判断"),
+    "unproven-verdict": ("Verdict not proven by its evidence", "证据不足以证明判断"),
     "evidence-contradicts-verdict": ("Evidence contradicts the verdict", "证据与判断相反"),
     "evidence-unresolved": ("Cited evidence does not exist", "引用的证据不存在"),
-    "evidence-outside-interval": ("Evidence of another process", "证据属于另一流程"),
+    "evidence-outside-interval": ("Evidence from another process", "证据属于另一流程"),
     "evidence-stale": ("Evidence from before a change", "证据早于变更，已过期"),
     "evidence-wrong-call": (
-        "Evidence of a call that does not verify this",
+        "Evidence from a call that doesn't verify this",
         "证据来自与此无关的调用",
     ),
-    "evidence-wrong-arguments": ("Evidence about something else", "证据针对其他对象"),
+    "evidence-wrong-arguments": ("Evidence for other values", "证据针对其他对象"),
     "unproven-value": ("Checked for another value, or not at all", "未按实际参数值检查"),
-    "unproven-evidence": ("Nothing verifies this", "没有任何验证"),
-    "evidence-superseded": ("A newer answer contradicts it, or doesn't decide", "已有更新的结果"),
-    "model-verdict": ("Guarded action rests on a model's word", "受保护操作仅凭模型判断"),
+    "unproven-evidence": ("No call verifies this", "没有调用能验证该项"),
+    "evidence-superseded": (
+        "Newer answer contradicts the proof or leaves it undecided",
+        "已有更新的结果",
+    ),
+    "model-verdict": ("Guarded action relies on a model's judgement", "受保护操作仅凭模型判断"),
     "gate-shut": ("Gate not open for these values", "未通过这些参数值的前置验证"),
     "not-read-again": ("Not read again before the action", "操作前未重新查询"),
     "guard-disagrees": ("Guard and audit read the proof differently", "拦截器与审计结论不一致"),
     "unlicensed-call": ("Call outside the procedure", "流程之外的调用"),
-    "premature-goal": ("Goal action before acceptance", "条件未满足就执行目标操作"),
+    "premature-goal": (
+        "Goal action called before its checks were done",
+        "条件未满足就执行目标操作",
+    ),
     "skipped-check": ("Required check skipped", "跳过了必需的检查"),
     "calls-after-goal": ("Call after the goal succeeded", "目标完成后仍有调用"),
     "refusal-without-cause": ("Refusal without a false predicate", "拒绝办理但没有依据"),
     "otherwise-not-started": ("Follow-up of a refusal not started", "拒绝后未启动后续流程"),
     "completion-without-goal": ("Completion without the goal", "目标未达成却宣告完成"),
     "tipped-off": ("Confidential reason told to the customer", "向客户透露了不得透露的内容"),
-    "claimed-completion": ("Completion claimed, never accepted", "宣称完成，但未被接受"),
+    "claimed-completion": ("Completion claimed but never accepted", "宣称完成，但未被接受"),
     "goal-without-completion": ("Goal reached, process never completed", "目标已达成，流程未结束"),
-    "wrong-branch": ("Branch against the bound results", "分支与已有结果相反"),
+    "wrong-branch": ("Branch contradicts the results", "分支与已有结果相反"),
     "unknown-outcome": ("Outcome unknown", "结果不明"),
-    "guard-violated": ("Guarded action ran without acceptance", "受保护操作未获许可即执行"),
+    "guard-violated": ("Guarded action ran unproven", "受保护操作未获许可即执行"),
     "approval-missing": ("Guarded action ran without approval", "受保护操作未经审批即执行"),
     "approval-exceeded": ("Guarded action differs from its approval", "执行内容与审批不符"),
     "executed-against-condition": (
@@ -46,7 +52,7 @@ TITLES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "inconsistent-trace": ("Trace contradicts its programs", "记录与程序矛盾"),
     "other-program": ("Not the program of this handbook", "不是本手册的程序"),
-    "tampering": ("Not what was recorded", "记录被改动"),
+    "tampering": ("Record was changed", "记录被改动"),
 }
 """Every code the audit can give, with a report's words for it. Codes are stable."""
 
@@ -107,7 +113,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "event.return": ("check judged", "作出判断"),
     "event.judge_check": ("check judged", "作出判断"),
     "event.reuse": ("verdict reused", "沿用判断"),
-    "event.bind_evidence": ("evidence taken over", "沿用证据"),
+    "event.bind_evidence": ("evidence carried over", "沿用证据"),
     "event.resumed": ("resumed", "恢复"),
     "event.rejected": ("step rejected", "步骤被驳回"),
     "event.select_branch": ("branch taken", "选择分支"),
@@ -140,10 +146,10 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "chain_ok": ("chain verified", "哈希链完整"),
     "chain_broken": ("CHAIN BROKEN", "哈希链断裂"),
     "clean": ("clean", "合规"),
-    "verdict_of": ("the verdict is that of {whom}", "结论来自 {whom}"),
+    "verdict_of": ("verdict by {whom}", "结论来自 {whom}"),
     "unjudged_line": ("cannot be judged: {why}", "无法判断：{why}"),
     "override_line": (
-        "override: {action} was let through unproven by {by}",
+        "override: {by} allowed {action} without proof",
         "人工放行：{action} 未经证明，由 {by} 放行",
     ),
     "nobody_on_record": ("nobody on record", "无记录"),
@@ -240,7 +246,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
         "{n} 项未判断；其余没有问题",
     ),
     "overrides_else": ("{overrides}; nothing else found", "{overrides}；其余没有问题"),
-    "waits_clean": ("still waits; nothing found so far", "仍在等待；目前没有问题"),
+    "waits_clean": ("still waiting; nothing found so far", "仍在等待；目前没有问题"),
 }
 
 
@@ -248,19 +254,19 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     # --- the trace ---
     "audit.event-number": ("event {index} has the number {seq}", "第 {index} 个事件的编号是 {seq}"),
     "audit.chain-short": (
-        "the chain breaks at index {index}: events behind the last one are missing",
+        "the chain breaks at index {index}: events after the last one are missing",
         "哈希链在第 {index} 处断裂：末尾缺少事件",
     ),
     "audit.chain-altered": (
-        "the chain breaks at index {index}: this event is not what was sealed",
+        "the chain breaks at index {index}: this event differs from the sealed one",
         "哈希链在第 {index} 处断裂：该事件与封存时不同",
     ),
     "audit.left-against": (
-        "leaving `{place}` contradicts the bound results: {why}",
+        "the step taken at `{place}` contradicts the results: {why}",
         "离开 `{place}` 时与已有结果相反：{why}",
     ),
     "audit.branch-rejected": (
-        "a branch against the bound results was tried and rejected",
+        "the model tried a branch that contradicts the results; it was rejected",
         "尝试选择与已有结果相反的分支，被驳回",
     ),
     # --- calls ---
@@ -289,11 +295,11 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 是 `{goal}` 的目标操作，而该流程未在办理",
     ),
     "audit.checks-refuse": (
-        "`{action}` was called although the checks refuse it",
+        "`{action}` was called although its checks rule it out",
         "检查结果不允许，仍调用了 `{action}`",
     ),
     "audit.not-accepted-yet": (
-        "`{action}` was called although the program had not accepted yet",
+        "`{action}` was called before the program accepted it",
         "程序尚未许可，就调用了 `{action}`",
     ),
     "audit.never-checked": (
@@ -306,7 +312,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.beside-open": (
         "`{action}` was called while the outcome of `{other}` (#{seq}) was unknown, "
-        "and may change what that call rests on",
+        "and may change the evidence for that call",
         "`{other}`（#{seq}）结果不明时调用了 `{action}`，后者可能改变其依据",
     ),
     "audit.took-effect": ("took effect", "已生效"),
@@ -330,9 +336,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     # --- verdicts ---
     "audit.no-evidence": (
-        "`{predicate}` was judged {verdict} although no call that verifies it lies between the "
-        "call and the return",
-        "`{predicate}` 被判断为 {verdict}，但其间没有任何验证它的调用",
+        "`{predicate}` was judged {verdict} although no call since the check began verifies it",
+        "`{predicate}` 被判断为 {verdict}，但其间没有调用能验证该项它的调用",
     ),
     "audit.verifiers-failed": (
         "`{predicate}` was judged true although the calls that verify it failed",
@@ -351,7 +356,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{predicate}` 被判断为 {verdict}，证据表明是 {other}",
     ),
     "audit.verdict-rests": (
-        "the verdict on `{predicate}` rests on it",
+        "the verdict on `{predicate}` depends on it",
         "对 `{predicate}` 的判断以此为依据",
     ),
     "audit.the-verdict": ("the verdict on `{predicate}`", "对 `{predicate}` 的判断"),
@@ -373,9 +378,9 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "#{seq} 早于目标操作对状态的更改（#{changed}）",
     ),
     # --- proof of a guarded call ---
-    "audit.proof-rests": ("the proof of `{action}` rests on it", "`{action}` 的证明以此为依据"),
+    "audit.proof-rests": ("the proof of `{action}` depends on it", "`{action}` 的证明以此为依据"),
     "audit.approval-rests": (
-        "whether `{action}` needed an approval depends on it",
+        "it decides whether `{action}` needed an approval",
         "`{action}` 是否需要审批取决于此",
     ),
     "audit.ran-unproven": (
@@ -387,23 +392,23 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{predicate}` 须为 {wanted}：{why}",
     ),
     "audit.what-was-done": ("what was done", "已执行的调用"),
-    "audit.not-decided": ("it could not be told", "无法判断"),
-    "audit.holds": ("it holds", "成立"),
-    "audit.holds-not": ("it does not hold", "不成立"),
+    "audit.not-decided": ("it could not be decided", "无法判断"),
+    "audit.holds": ("it is true", "成立"),
+    "audit.holds-not": ("it is false", "不成立"),
     "audit.is-by": ("it is {actual} by {evidence}", "依据 {evidence}，结果为 {actual}"),
     "audit.not-led": (
-        "the checks made do not lead the program to `{action}`",
+        "the checks so far don't lead to `{action}`",
         "按已做的检查，程序不会到达 `{action}`",
     ),
     "audit.only-model": (
         "only a model has judged it, and the handbook doesn't allow that",
         "仅由模型判断，手册不允许",
     ),
-    "audit.not-an-input": ("`{name}` is not an input of it", "`{name}` 不是其参数"),
+    "audit.not-an-input": ("`{name}` isn't an input of the action", "`{name}` 不是其参数"),
     "audit.input-absent": ("`{name}` is missing", "缺少 `{name}`"),
     "audit.input-type": ("`{name}` has the wrong type for its input", "`{name}` 的类型不符"),
     "audit.not-fixed": (
-        "`{name}` is not the value that the handbook fixes",
+        "`{name}` differs from the fixed value in the handbook",
         "`{name}` 不是手册规定的固定值",
     ),
     "audit.inputs-differ": (
@@ -496,7 +501,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 执行时的参数与审批的不同（#{seq}）",
     ),
     "audit.held-but-shown": (
-        "`{action}` was held as unproven, but the trace shows it {grade}",
+        "`{action}` was held as unproven, but the trace shows it as {grade}",
         "`{action}` 因未经证明被拦截，而记录显示其为 {grade}",
     ),
     "audit.carried-out-already": (
@@ -504,15 +509,15 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 已执行（#{seq}），且无人再次请求",
     ),
     "audit.ran-on-older": (
-        "`{action}` ran on `{read}` (#{seq}), which was not read again just before",
+        "`{action}` relied on `{read}` (#{seq}), which was not read again just before it",
         "`{action}` 依据 `{read}`（#{seq}），执行前未重新查询",
     ),
     "audit.other-leaves": (
-        "the licence of `{action}` names other requirements than the trace shows",
+        "the recorded proof of `{action}` names other requirements than the trace shows",
         "`{action}` 的许可所列条件与记录不符",
     ),
     "audit.recorded-as": (
-        "{what} is recorded as {recorded}, but the trace shows it {shown}",
+        "{what} is recorded as {recorded}, but the trace shows it as {shown}",
         "{what}记录为 {recorded}，而实际显示为 {shown}",
     ),
     # --- endings ---
@@ -521,7 +526,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{goal}` 被拒绝，后续的 `{next}` 未启动",
     ),
     "audit.claimed": (
-        "completion of `{goal}` was claimed and never accepted",
+        "completion of `{goal}` was claimed but never accepted",
         "宣称 `{goal}` 已完成，但未被接受",
     ),
     "audit.never-completed": (
@@ -533,11 +538,11 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{goal}` 的目标操作从未成功，却宣告完成",
     ),
     "audit.not-accepting": (
-        "`{goal}` was completed although the program does not accept there",
+        "`{goal}` was completed at a step where the program doesn't allow it",
         "程序在此处不接受，`{goal}` 却宣告完成",
     ),
     "audit.refused-no-false": (
-        "`{goal}` was refused while it could still be accepted: no check came out false",
+        "`{goal}` was refused while it could still be accepted: no check was false",
         "`{goal}` 仍可能获准却被拒绝：没有检查不成立",
     ),
     "audit.refused-other-false": (
@@ -588,7 +593,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.effect-unanswered": (
         "no answer shows whether `{action}` took effect",
-        "`{action}` 是否生效：没有记录结果",
+        "没有结果表明 `{action}` 是否已生效",
     ),
     "audit.asked-at-once": (
         "`{action}` was called before the agent had read the answer to `{check}`",
@@ -637,7 +642,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "用户同意之后，情况可能已有变化",
     ),
     "audit.own-words": (
-        "its question is put in the agent's own words",
+        "the agent asked the question in its own words",
         "问题由智能体自行措辞",
     ),
     "audit.of-predicate": ("`{predicate}`: {why}", "`{predicate}`：{why}"),
@@ -649,18 +654,18 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     "audit.approval-of": ("an approval of `{action}` ({needed})", "`{action}` 的审批（{needed}）"),
     "audit.claimed-only": (
         "the agent claims {goals}, but no call carried it out",
-        "宣称已完成 {goals}，但没有执行它的调用",
+        "智能体宣称已完成 {goals}，但没有相应的调用",
     ),
     "audit.refused-or-not": (
         "`{goal}` was not carried out; the record doesn't show whether and why it was refused",
-        "`{goal}` 未执行：是否被拒绝、有无依据",
+        "`{goal}` 未执行；记录未表明是否被拒绝及其原因",
     ),
     "audit.nothing-rules-out": (
         "`{goal}` was not carried out, and no check that was made rules it out",
         "`{goal}` 未执行，而已做的检查并不排除它",
     ),
     "audit.call-withheld": (
-        "a call, or an answer to one, is withheld as a whole",
+        "a call or its answer is withheld completely",
         "某次调用或其结果全部未显示",
     ),
 }

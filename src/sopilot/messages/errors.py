@@ -17,7 +17,7 @@ class SopilotError(Exception):
 
 
 class UserMistake(SopilotError):
-    """A mistake that a person can fix by changing an input. Carries every diagnostic."""
+    """A mistake that a person can fix by changing an input. ``diagnostics`` lists every problem."""
 
     def __init__(self, diagnostics: Sequence[Diagnostic] | str) -> None:
         if isinstance(diagnostics, str):

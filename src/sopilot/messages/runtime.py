@@ -27,12 +27,12 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "suspended-exceeded": ("{limit} processes are suspended already", "已有 {limit} 个流程暂停"),
     "not-accepting": (
         "the program does not accept at {place}: the goal is not reached yet",
-        "流程引擎在 {place} 处不能结束：目标尚未达成",
+        "程序不能在 {place} 处结束：目标尚未达成",
     ),
     "call-pending": ("call {call} has no result yet", "调用 {call} 还没有结果"),
     "no-such-call": ("no call {call} waits for a result", "没有等待结果的调用 {call}"),
     "steps-exceeded": (
-        "this process took {limit} steps; only `fail` is left",
+        "this process took {limit} steps; only `fail` is allowed now",
         "本流程已执行 {limit} 步，只能用 `fail`",
     ),
     "wrong-function": (
@@ -47,18 +47,18 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "流程以 `complete` 或 `fail` 结束，而不是 `return`",
     ),
     "missing-verdict": (
-        "say whether it holds: `holds` is true or false",
+        "say whether it is true: set `holds` to true or false",
         "请说明是否成立：`holds` 为 true 或 false",
     ),
     "verdict-contradicts": (
-        "the bound results make `holds` {holds}",
+        "the results make `holds` {holds}",
         "已有结果使 `holds` 为 {holds}",
     ),
     "unknown-option": ("the options are {names}", "可选项为 {names}"),
     "only-option": ("the only option is `{name}`", "唯一的选项是 `{name}`"),
     "two-options": ("the options are `then` and `otherwise`", "可选项为 `then` 和 `otherwise`"),
     "branch-contradicts": (
-        "the bound results select the branch `{option}`",
+        "the results select the branch `{option}`",
         "已有结果应选 `{option}`",
     ),
     "wrong-artifact": ("this step emits the artifact `{name}`", "当前步骤交付 `{name}`"),
@@ -80,7 +80,10 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "unknown-decision": ("a decision is one of {names}", "决定须为以下之一：{names}"),
     "no-such-result": ("#{seq} isn't a result of this process", "#{seq} 不是本流程的结果"),
     "stale-result": ("#{seq} is a failure, or stale", "#{seq} 已失败或已过期"),
-    "other-call": ("#{seq} is not what the step asks for", "#{seq} 不是当前步骤所需的结果"),
+    "other-call": (
+        "#{seq} isn't the result of the call that this step asks for",
+        "#{seq} 不是当前步骤所需的结果",
+    ),
     # --- values that do not fit a schema ---
     "wrong-type": ("{where} must be of type {types}", "{where} 的类型必须是 {types}"),
     "nul-character": ("{where} has a NUL character in it", "{where} 含有 NUL 字符"),
@@ -144,8 +147,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "此处没有 `undecided`：`holds` 为 true 或 false",
     ),
     "other-rule": (
-        "this verdict is on `{rule}`, but the program stands in `{function}`",
-        "这一判断针对 `{rule}`，但流程引擎位于 `{function}`",
+        "this verdict is on `{rule}`, but the program is at `{function}`",
+        "这一判断针对 `{rule}`，但程序位于 `{function}`",
     ),
     "result-of-another": (
         "{cited} isn't a result of this `{goal}`: make the call again here, and cite that",
@@ -170,7 +173,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "also-needs": ("`{tool}` also needs {names}", "`{tool}` 还需要 {names}"),
     # --- guarded calls that must wait ---
     "not-evaluated": (
-        "the guard of `{action}` could not be evaluated: {problem}",
+        "the requirements of `{action}` could not be evaluated: {problem}",
         "无法核验 `{action}`：{problem}",
     ),
     "proof-not-evaluated": (
@@ -182,8 +185,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 的调用 `{call}` 结果未知；不得再次调用",
     ),
     "no-procedure": (
-        "no procedure of the handbook that runs here carries out `{action}`, so it is never "
-        "called: tell the user that it cannot be done here",
+        "no procedure of this handbook carries out `{action}`, so it is never called: "
+        "tell the user that it can't be done here",
         "此处没有流程执行 `{action}`，因此它从不被调用：请告知用户此处无法办理",
     ),
     "start-first": (
@@ -240,8 +243,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 的 `{name}` 必须与另一参数相同：请改正或驳回",
     ),
     "blocked": (
-        "`{action}` is blocked: {missing}. Make the calls that are missing and call it "
-        "again, or refuse with `fail`; an operator may also decide",
+        "`{action}` is blocked: {missing}. Make the missing calls and call it again, "
+        "or refuse with `fail`; an operator may also decide",
         "`{action}` 已拦截：{missing}。请补上缺少的调用后再次调用，或用 `fail` 拒绝；"
         "也可由操作员决定",
     ),
@@ -251,8 +254,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{guarded}` 正在执行；待其有结果后再调用 `{action}`",
     ),
     "outcome-needed": (
-        "the outcome of call `{call}` of `{guarded}` is unknown, and `{action}` may change "
-        "what that call rests on; a person must first say how it ended",
+        "the outcome of call `{call}` of `{guarded}` is unknown, and `{action}` may change the "
+        "evidence for that call; a person must first record how it ended",
         "`{guarded}` 的调用 `{call}` 结果未知，而 `{action}` 可能改变其依据；须先由人确认其结果",
     ),
     "broke-off": (
@@ -266,13 +269,13 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "waits-amended": (
         "`{action}` waits for approval with other arguments: {approvals} of {needed} from "
         "{roles} (call `{call}`); start its goal with those arguments",
-        "`{action}` 以其他参数等待批准，须为其 start：需要 {roles} 批准 {needed} 次，"
+        "`{action}` 正以其他参数等待批准，请用这些参数重新 start：需要 {roles} 批准 {needed} 次，"
         "已有 {approvals} 次（调用 `{call}`）",
     ),
     "approved": ("`{action}` is approved", "`{action}` 已获批准"),
     "approved-amended": (
         "`{action}` is approved with other arguments; start its goal with those",
-        "`{action}` 已以其他参数获批，须为其 start",
+        "`{action}` 已以其他参数获批，请用这些参数重新 start",
     ),
     "rejected": (
         "`{action}` was rejected; refuse the request or change it",
@@ -290,7 +293,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "action-needs": ("`{action}` needs `{name}`", "`{action}` 需要 `{name}`"),
     "no-path": (
-        "the program does not lead to `{action}` by what was checked",
+        "the checks so far don't lead to `{action}`",
         "按已核验的内容，流程不通向 `{action}`",
     ),
     "model-only": (
@@ -332,7 +335,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "此后它又以多余的参数被调用（#{seq}）",
     ),
     "changes-what-it-reads": (
-        "`{action}` changes what it reads, so it proves nothing",
+        "`{action}` changes the data that it reads, so it proves nothing",
         "`{action}` 会改变它所读取的内容，因此不能作为证明",
     ),
     "call-again": ("`{call}` must be called again: {why}", "须再次调用 `{call}`：{why}"),
@@ -359,7 +362,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "may-change": (
         "`{action}` got no answer, and may still change it",
-        "`{action}` 中断，可能随时改变它",
+        "`{action}` 没有返回结果，仍可能改变它",
     ),
     "may-have-changed": (
         "`{action}` (#{seq}) may have changed it since",
@@ -374,7 +377,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "已有调用以它为依据，用户的一次答复只用于一次调用",
     ),
     # --- checks that the runtime passed by itself ---
-    "bound-already": ("slot already bound in this frame", "此处已有结果"),
+    "bound-already": ("result already known in this frame", "此处已有结果"),
     "judged-already": ("judged for the same values already (#{seq})", "相同的值已判断过（#{seq}）"),
     "gate-open": ("gate already established in this process", "验证环节已在本流程中通过"),
 }

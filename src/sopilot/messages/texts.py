@@ -177,7 +177,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "find out `{name}` and pass it with `{tool}`",
         "确定 `{name}` 并通过 `{tool}` 提供",
     ),
-    "guard_and": (", ", "，"),
+    "guard_and": (" and ", "，"),
     "guard_refused": (
         "Refused: `{action}` must not be called. {reasons}",
         "已拒绝：不得调用 `{action}`。{reasons}",

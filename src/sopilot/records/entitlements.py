@@ -55,8 +55,8 @@ class Ballot(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """One decision of one person on a held call: ``approve``, ``reject``, ``amend`` or ``expire``.
-    Only an amendment has ``arguments``. ``who`` is the proof of identity, if there is one."""
+    """A person's decision on a held call: ``approve``, ``reject``, ``amend`` or ``expire``. Only an
+    amendment has ``arguments``. ``who`` is the proof of identity, if any."""
 
     decision: str
     by: str = ""

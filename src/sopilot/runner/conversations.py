@@ -72,8 +72,8 @@ class Conversation:
         self._entered: list[Token[Conversation | None]] = []
 
     def tell(self, **values: JSON) -> None:
-        """Supply values that the agent doesn't pass: inputs of a procedure, or secrets that open
-        a gate. Call it from your application, never with what the model wrote."""
+        """Supply values that the agent doesn't pass: inputs of a procedure, or secrets that open a
+        gate. Call it from your application, and never pass text of the model."""
         self._values.update(values)
 
     def user_said(self, text: str) -> None:
@@ -81,13 +81,13 @@ class Conversation:
         self._spoken.append(text)
 
     def judge(self, check: str, holds: bool) -> None:
-        """Judge a check that the handbook leaves to the model and that a guarded call waits for.
-        Then make that call again."""
+        """Record the model's judgement of a check that blocks a guarded call. Then make that call
+        again."""
         self._spoken.append((JUDGE_TOOL, {"check": check, "holds": holds}))
 
     def give_values(self, **values: JSON) -> None:
-        """Pass inputs of a procedure that a guarded call waits for and has no argument for, as
-        the model claims them. Then make that call again. Values of ``tell`` win."""
+        """Pass inputs of the procedure that the guarded call doesn't take, as the model claims
+        them. Then make that call again. Values from ``tell`` take precedence."""
         self._spoken.append((VALUE_TOOL, values))
 
     def session_ids(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from sopilot.values.json import JSON
 
 
 def compile_programs(source: str | PathLike[str], *, goal: str | None = None) -> dict[str, Program]:
-    """Compile a handbook; its verified programs by goal."""
+    """Compile a handbook; return its verified programs by goal."""
     return {unit.procedure.name: unit.program for unit in compile_source(fspath(source), goal=goal)}
 
 

@@ -37,11 +37,12 @@ AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
 class NotCarriedOut(RunEnded):
-    """A guarded call was not made. The message says why."""
+    """A guarded call was not made. The message gives the reason."""
 
 
 class Refused(NotCarriedOut):
-    """A requirement of the call is false. ``reasons`` and ``remedy`` say which, and what to do."""
+    """A requirement of the call is false. ``reasons`` names it; ``remedy`` says what the user can
+    do."""
 
     def __init__(self, text: str, reasons: tuple[Refusal, ...] = ()) -> None:
         super().__init__(text)
@@ -53,8 +54,8 @@ class Refused(NotCarriedOut):
 
 
 class Missing(NotCarriedOut):
-    """The call isn't proven yet. ``agenda`` lists the calls to make first; it is empty while an
-    earlier guarded call isn't answered."""
+    """The call isn't proven yet. ``agenda`` lists the calls to make first. It is empty while an
+    earlier guarded call is unanswered."""
 
     def __init__(self, text: str, agenda: tuple[str, ...] = ()) -> None:
         super().__init__(text)
@@ -72,7 +73,7 @@ class Waiting(NotCarriedOut):
 
 
 class OutcomeUnknown(NotCarriedOut):
-    """The call was sent, but nobody knows yet whether it was carried out."""
+    """The call was sent, but it is unknown whether it was carried out."""
 
 
 class Guard:
@@ -280,9 +281,10 @@ def guard(
     """Wrap functions so that the handbook decides which of their calls are carried out.
 
     ``verify="ask"`` lists the missing calls, ``"auto"`` makes the read-only ones itself.
-    ``refusals`` are raised (``Refused``, ``Missing``, ``Waiting``) or returned as text for a model.
-    Without functions it returns a decorator. Functions keep their names, types and docstrings.
-    Pass a function for every guarded action, unless the handbook says ``offered: false``.
+    ``refusals`` chooses whether a blocked call raises (``Refused``, ``Missing``, ``Waiting``) or
+    returns text for a model. Without functions it returns a decorator. Functions keep their names,
+    types and docstrings. Pass a function for every guarded action, unless the handbook says
+    ``offered: false``.
     """
     made = Guard(handbook, verify=verify, refusals=refusals, store=store, language=language)
     if not functions:

@@ -113,8 +113,8 @@ class Runner:
         are roles that approve at once. Without either, the session ends as ``waiting``.
         ``token`` proves the requester's identity (default: ``SOPILOT_TOKEN``).
 
-        With ``wait_for_user``, the run ends as ``waiting`` where the user must speak, and
-        ``reason`` is what the agent said. Resume it with the user's ``message``, in any process.
+        With ``wait_for_user``, the run ends as ``waiting`` when the user must answer, and
+        ``reason`` is the agent's message. Resume it with the user's ``message``, in any process.
         """
         offered = as_tools(tools, self.handbook.actions)
         programs = self.programs
@@ -231,7 +231,7 @@ class Runner:
         message: str | None = None,
         token: str = "",
     ) -> Result:
-        """Resume where the trace ends, with the user's ``message`` if the run waits for one.
+        """Resume at the end of the trace, with the user's ``message`` if the run waits for one.
         Irreversible calls are never repeated."""
         async with self.session(
             tools=tools, model=model, user=user, operator=operator, budgets=budgets,
@@ -252,7 +252,7 @@ class Runner:
         token: str = "",
     ) -> HeldCall:
         """Record a person's decision on a waiting call: ``approve``, ``reject`` or ``amend``.
-        Without ``call_id``, it is about the only call that waits."""
+        Without ``call_id``, the decision is for the only waiting call."""
         async with await attach_session(self.store, _id(session)) as attached:
             waiting = [
                 held_call
@@ -303,7 +303,7 @@ class Runner:
         token: str = "",
     ) -> OpenHook:
         """Guard the agent of a framework: use the result with ``with`` or ``async with``.
-        ``reader`` makes the reads of an action with ``recheck``; ``token`` proves the
+        ``reader`` makes the read-only calls of an action with ``recheck``; ``token`` proves the
         requester's identity."""
         return OpenHook(
             lambda: ProcedureHook.open(

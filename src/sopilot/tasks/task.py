@@ -33,8 +33,9 @@ from sopilot.views.refusals import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The outcome of a run. ``audit`` judges the procedure, ``verdict`` the task, if it has an
-    evaluator. ``expected`` is the task's ending, ``held`` the calls that wait for people."""
+    """The outcome of a run. ``audit`` judges the procedure; ``verdict`` judges the task if it has
+    an evaluator. ``expected`` is the right ending; ``held`` lists the calls that wait for people.
+    """
 
     run: SessionResult
     audit: Report
@@ -77,7 +78,7 @@ class Result:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the task was passed; ``None`` without an evaluator."""
+        """Whether the agent passed the task; ``None`` without an evaluator."""
         return None if self.verdict is None else bool(self.verdict["success"])
 
     @property
@@ -224,11 +225,11 @@ class NoTools:
 class Task:
     """A task to run: ``name`` is unique in its ``source``; ``goal`` is empty if it isn't known.
 
-    ``request`` opens the dialog. ``inputs`` are the user's answers; the user gives fields in
-    ``late`` only at the second question, and adds one of ``follow_ups`` per turn. ``approvers``
-    are the roles that approve, unless ``operator`` decides. ``expected`` is the right ending.
-    ``reader`` judges evidence for the reference executor. ``surround`` makes the tools and
-    the score; with a path, it keeps the tools there, so that they outlive the process.
+    ``request`` opens the dialog. ``inputs`` are the user's answers. The user gives fields in
+    ``late`` only at the second question, and adds one of ``follow_ups`` per turn. ``approvers`` are
+    the roles that approve, unless ``operator`` decides. ``expected`` is the right ending.
+    ``reader`` judges evidence for the reference executor. ``surround`` makes the tools and the
+    score; with a path, the tools store their state there.
     """
 
     source: str
@@ -249,9 +250,9 @@ class Task:
     names_goal: bool = True
     """Whether the user's answers name the goal."""
     answers: Mapping[str, str] = field(default_factory=dict)
-    """The user's answers to the runtime's questions, by subject; otherwise yes."""
+    """The user's answers to the runtime's questions, by subject. The default is yes."""
     opening_goal: str | None = None
-    """The goal of the opening message, where it changes midway."""
+    """The goal of the opening message, if the user changes it later."""
 
     @property
     def key(self) -> str:
@@ -262,7 +263,7 @@ class Task:
         return self.briefing.handbook.procedures[self.goal].action
 
     def open(self, keep: Path | None = None) -> Simulation:
-        """Open a new simulation, or the one that is stored at ``keep``."""
+        """Open a new simulation, or the one stored at ``keep``."""
         user = ScriptedUser(
             self.request,
             self.inputs,
@@ -291,8 +292,7 @@ class Task:
         inputs: Mapping[str, JSON] | None = None,
         approvers: tuple[str, ...] = (),
     ) -> Task:
-        """The task with another request, inputs or approvers, and without an expectation for
-        them."""
+        """A copy with another request, inputs or approvers, and without an expected ending."""
         if approvers:
             self._known(approvers)
         if request is not None:

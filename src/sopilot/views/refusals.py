@@ -15,9 +15,9 @@ EVIDENCE_SHOWN = 160
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request was refused: the requirement that isn't met, its evidence and its remedy.
-    ``customer_message`` is the only text that the customer hears, if the handbook has it.
-    ``state`` is the outcome of the check."""
+    """The reason for a refusal: the requirement that isn't met, its evidence and its remedy.
+    ``customer_message`` is the only text that the customer hears, if the handbook has it. ``state``
+    is the outcome of the check."""
 
     rule: str
     sentence: str
