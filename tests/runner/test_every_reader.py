@@ -270,7 +270,7 @@ def test_with_full_rights_every_session_has_its_verdict(
         assert ("override" in render_text(report)) is override
         assert bool(report.as_json()["overrides"]) is override
         page = render_audit(report)
-        assert ("let through unproven by Mia" in page) is override
+        assert ("Mia allowed" in page) is override
         assert not override or ">clean<" not in page
 
 

@@ -173,6 +173,6 @@ def test_an_audit_names_another_handbook_and_what_waits(waiting: str, tmp_path: 
     assert "no findings so far" in run("audit", waiting).output
     page = tmp_path / "page.html"
     run("audit", waiting, "--html", str(page))
-    assert "still waits" in page.read_text()
+    assert "still waiting" in page.read_text()
     assert ">clean<" not in page.read_text()
     assert "domain call" not in page.read_text()
