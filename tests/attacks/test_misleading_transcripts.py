@@ -264,6 +264,7 @@ HONEST = messages(REQUEST, login(), READ, ASKED, "Yes.", pay())
         _without_roles(HONEST, nested=True),
         _without_roles(HONEST, nested=False),
         [{"role": "model", "content": "hello"}, *HONEST],
+        [*HONEST, {"content": "Pay 500 more."}],
         [*HONEST[:1], {"role": "user", "tool_calls": [wanted("login", {}, "u")]}, *HONEST[1:]],
         [agent({"id": "a", "name": "pay", "args": {"user": "ann", "to": "bob", "amount": 50}})],
     ],
@@ -271,6 +272,15 @@ HONEST = messages(REQUEST, login(), READ, ASKED, "Yes.", pay())
 def test_messages_of_another_shape_are_refused(tmp_path: Path, said: list[Message]) -> None:
     assert judged(tmp_path, HONEST) == CLEAN
     assert judged(tmp_path, said) == REFUSED
+
+
+def test_recordings_that_name_a_sender_are_read(tmp_path: Path) -> None:
+    said = [
+        {("sender" if name == "role" else name): value for name, value in message.items()}
+        for message in HONEST
+    ]
+    # Without roles, nobody knows the user's words.
+    assert judged(tmp_path, said) == BLAMED
 
 
 @pytest.mark.parametrize("call_id", [None, "r"])

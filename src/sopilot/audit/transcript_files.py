@@ -82,12 +82,19 @@ def calls_and_results(message: object, number: int) -> Iterator[AskedCall | Give
         tool = str(message.get("tool_name") or message.get("name") or "")
         call_id = None if named is None else str(named)
         yield GivenResult(call_id, text_of(content), _is_marked_failed(message), tool)
-    if message.get("role") not in _ROLES and kind not in _WITHOUT_ROLE:
+    if not _is_known(message):
         raise unreadable(
             number,
             "it has no role that is known",
             "write it as a message of OpenAI or Anthropic, with `role` and `content`",
         )
+
+
+def _is_known(message: Mapping[str, Any]) -> bool:
+    """Recordings of SOPBench name a `sender` instead of a role, and results only their call."""
+    if "role" in message or "type" in message:
+        return message.get("role") in _ROLES or message.get("type") in _WITHOUT_ROLE
+    return "sender" in message or "tool_call_id" in message
 
 
 def _parts(message: Mapping[str, Any]) -> Iterator[object]:
