@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socketserver
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,7 @@ from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
 from sopilot.session.opening import resume_session
 from sopilot.stores.memory import MemoryStore
+from sopilot.values.text import quote_value
 
 TOKEN = "a-token-of-the-test"
 LOOPBACK = "127.0.0.1:0"
@@ -412,6 +416,54 @@ def test_a_coding_agent_cannot_confirm_by_its_own_prompt(service: str) -> None:
     # What the agent did nevertheless is neither evidence nor the user's yes.
     assert agent.after(attempt, "paid")["decision"] == "block"
     assert agent.before(agent.event(PAY))["permissionDecision"] == "deny"
+
+
+def test_a_call_that_the_hook_itself_denies_is_not_waited_for(service: str) -> None:
+    """The agent copied a shortened value from the guard's answer."""
+    agent, customer = CodingAgent(service), "anna " + "x" * 400
+    shown = json.loads(quote_value(customer))
+
+    def calls(name: str) -> list[Any]:
+        own = (call(LOGIN.tool, customer=name, password="sesame"),
+               call(LOOK.tool, customer=name, order="o-1"),
+               call(PAY.tool, customer=name, order="o-1", amount=50))  # fmt: skip
+        return list(own)
+
+    assert shown in agent.call(calls(customer)[2])
+    for short, whole in zip(calls(shown), calls(customer), strict=True):
+        assert customer in agent.call(short)
+        assert agent.call(whole, RESULTS.get(whole.tool)) == (
+            "allow" if whole.tool == PAY.tool else ""
+        )
+
+
+@pytest.mark.parametrize(
+    "answer", [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]", b"nonsense\r\n"]
+)
+def test_another_server_at_the_address_allows_nothing(answer: bytes) -> None:
+    """A hook that broke off would let the agent go on."""
+    with socketserver.TCPServer(("127.0.0.1", 0), partial(Answers, answer)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        agent = CodingAgent(f"http://127.0.0.1:{server.server_address[1]}")
+        assert "can't be asked" in agent.call(PAY)
+        server.shutdown()
+
+
+class Answers(socketserver.BaseRequestHandler):
+    def __init__(self, answer: bytes, *own: Any) -> None:
+        self.answer = answer
+        super().__init__(*own)
+
+    def handle(self) -> None:
+        self.request.recv(65536)
+        self.request.sendall(self.answer)
+
+
+async def test_a_name_with_a_lone_surrogate_is_answered(tmp_path: Path) -> None:
+    async with served(tmp_path) as agent:
+        body = b'{"conversation": "c-1", "id": "1", "tool": "refund\\ud800", "arguments": {}}'
+        answer = await agent.http.post("/before", content=body)
+        assert (answer.status_code, answer.json()["decision"]) == (200, "refused")
 
 
 def test_without_the_service_nothing_is_allowed() -> None:

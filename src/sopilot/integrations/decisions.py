@@ -255,11 +255,11 @@ def decision_app(
         if body.get("reply") is not None:
             body["reply"] = Reply(body["reply"]["question"], body["reply"]["text"])
         known = {field.name: body[field.name] for field in fields(Request) if field.name in body}
-        return JSONResponse(await decisions.before(Request(**known)))
+        return _Answer(await decisions.before(Request(**known)))
 
     async def after(http: HttpRequest) -> JSONResponse:
         body = await _body(http, token, _AFTER)
-        return JSONResponse(
+        return _Answer(
             await decisions.after(
                 body["conversation"], body["id"], body["digest"], body["ok"], body.get("value")
             )
@@ -267,14 +267,14 @@ def decision_app(
 
     async def tools(http: HttpRequest) -> JSONResponse:
         _require_token(http, token)
-        return JSONResponse({"tools": decisions.tools()})
+        return _Answer({"tools": decisions.tools()})
 
     async def describe(http: HttpRequest) -> JSONResponse:
-        return JSONResponse(OPENAPI)
+        return _Answer(OPENAPI)
 
     async def refuse(http: HttpRequest, problem: Exception) -> JSONResponse:
         status = problem.status if isinstance(problem, _BadRequest) else 503
-        return JSONResponse({"error": str(problem)}, status_code=status)
+        return _Answer({"error": str(problem)}, status_code=status)
 
     return Starlette(
         routes=[
@@ -285,6 +285,13 @@ def decision_app(
         ],
         exception_handlers={_BadRequest: refuse, SopilotError: refuse},
     )
+
+
+class _Answer(JSONResponse):
+    """In ASCII: names of tools and values can have lone surrogates."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content).encode()
 
 
 def _require_token(http: HttpRequest, token: str) -> None:

@@ -36,31 +36,40 @@ def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSO
     if kind not in (BEFORE, AFTER, FAILED):
         return None
     try:
-        tool, arguments = event["tool_name"], event["tool_input"]
-        known = _ask(url, token, "/tools")["tools"]
-        bound = {"conversation": event["session_id"], "id": event["tool_use_id"]}
-        call = {"tool": tool, "arguments": arguments}
-        if kind != BEFORE and tool in known:
-            # The service isn't asked now: it would decide about a call that is made already.
-            report = {"ok": kind == AFTER, "value": event.get("tool_response")}
-            _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
-            return None
-        decided = _ask(url, token, "/before", {**bound, **call})
-        if tool not in known:
-            return _if_misspelt(tool, known) if kind == BEFORE else None
-    except KeyError as missing:
-        return _decision("deny", f"the event has no {missing}") if kind == BEFORE else None
-    except (OSError, ValueError) as problem:
+        return _answered(kind, event, url, token)
+    except UserMistake:
+        raise
+    except Exception as problem:  # an agent makes the call if its hook breaks off
+        missing = isinstance(problem, KeyError)
+        why = f"the event has no {problem}" if missing else f"the guard can't be asked: {problem}"
         if kind == BEFORE:
-            return _decision("deny", f"the guard can't be asked: {problem}")
-        return {"decision": "block", "reason": f"The guard didn't record this call: {problem}"}
+            return _decision("deny", why)
+        return {"decision": "block", "reason": f"The guard didn't record this call: {why}"}
+
+
+def _answered(kind: str, event: Mapping[str, Any], url: str, token: str) -> dict[str, JSON] | None:
+    tool, arguments = event["tool_name"], event["tool_input"]
+    known = _ask(url, token, "/tools")["tools"]
+    bound = {"conversation": event["session_id"], "id": event["tool_use_id"]}
+    call = {"tool": tool, "arguments": arguments}
+    if kind != BEFORE and tool in known:
+        # The service isn't asked now: it would decide about a call that is made already.
+        report = {"ok": kind == AFTER, "value": event.get("tool_response")}
+        _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
+        return None
+    decided = _ask(url, token, "/before", {**bound, **call})
+    if tool not in known:
+        return _if_misspelt(tool, known) if kind == BEFORE else None
     if decided["decision"] != "carry_out":
         cure = f" {_CANNOT_ASK}" if "question" in decided else ""
         return _decision("deny", decided["text"] + cure)
-    if decided["arguments"] != arguments:
-        wanted = json.dumps(decided["arguments"])
-        return _decision("deny", f"Call it with these arguments: {wanted}")
-    return _decision("allow", "proven") if known[tool] else None
+    if decided["arguments"] == arguments:
+        return _decision("allow", "proven") if known[tool] else None
+    # A shortened value, say. The service would wait for the answer to the call that it let through.
+    why = f"Call it with these arguments: {json.dumps(decided['arguments'])}"
+    denied = {"ok": False, "value": {"error": f"not called: {why}"}}
+    _ask(url, token, "/after", {**bound, "digest": decided["digest"], **denied})
+    return _decision("deny", why)
 
 
 def call_digest(tool: str, arguments: Mapping[str, JSON]) -> str:
