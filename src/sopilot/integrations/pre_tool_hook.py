@@ -67,7 +67,7 @@ def _answered(kind: str, event: Mapping[str, Any], url: str, token: str) -> dict
         return _decision("allow", "proven") if known[tool] else None
     # A shortened value, say. The service would wait for the answer to the call that it let through.
     why = f"Call it with these arguments: {json.dumps(decided['arguments'])}"
-    denied = {"ok": False, "value": {"error": f"not called: {why}"}}
+    denied: dict[str, JSON] = {"ok": False, "value": {"error": f"not called: {why}"}}
     _ask(url, token, "/after", {**bound, "digest": decided["digest"], **denied})
     return _decision("deny", why)
 
