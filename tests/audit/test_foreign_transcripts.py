@@ -208,7 +208,7 @@ def test_a_guarded_action_without_an_approval_on_record() -> None:
     report = plainly(LOGIN, BALANCE, PAY, book=APPROVED)
     assert not report.findings
     assert [one.explanation for one in report.not_judged] == [
-        "an approval of `pay` (it needs 2 from boss, auditor)"
+        "an approval of `pay` (required: 2 from boss, auditor)"
     ]
     refused = (*PAY[:2], {"error": "ask your boss"})
     assert plainly(LOGIN, BALANCE, refused, book=APPROVED).clean

@@ -120,7 +120,7 @@ def test_an_approval_is_asked_for_by_its_condition(amount: int, needed: bool) ->
     report = audited(LOGIN, BALANCE, pay(amount))
     assert not report.findings
     told = [one.explanation for one in report.not_judged]
-    assert told == (["an approval of `pay` (it needs 1 from manager)"] if needed else [])
+    assert told == (["an approval of `pay` (required: 1 from manager)"] if needed else [])
 
 
 def test_a_models_own_judgement_is_not_judged() -> None:

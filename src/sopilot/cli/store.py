@@ -145,8 +145,8 @@ def size(store: StoreAccess) -> Output:
 def prune_command(archive: Path | None, store: StoreAccess, **how: Any) -> Output:
     """Delete the events of sessions that ended long ago, and record it.
 
-    Heads, log and action records stay verifiable. Sessions that wait for people, have an unknown
-    outcome or are on legal hold stay whole.
+    Heads, log and action records stay verifiable. The command skips sessions that wait for people,
+    have an unknown outcome or are on legal hold.
     """
 
     async def use(opened: Store, who: Principal | None) -> Pruning:

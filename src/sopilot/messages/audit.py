@@ -646,7 +646,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "问题由智能体自行措辞",
     ),
     "audit.of-predicate": ("`{predicate}`: {why}", "`{predicate}`：{why}"),
-    "audit.needs": ("it needs {n} from {roles}", "需要 {n} 项审批（{roles}）"),
+    "audit.needs": ("required: {n} from {roles}", "需要 {n} 项审批（{roles}）"),
     "audit.no-approval": (
         "`{action}` ran and no approval is on record: {needed}",
         "`{action}` 已执行，没有审批记录：{needed}",

@@ -188,11 +188,11 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "guard_remedy": (" {says}", "{says}"),
     "guard_false": ("Not true", "不成立"),
-    "guard_true": ("True, and it must not be", "成立，但要求不成立"),
+    "guard_true": ("True, but must be false", "成立，但要求不成立"),
     "guard_undecided": ("Can't be established ({why})", "无法确定（{why}）"),
     "guard_evidence": (" ({shown})", "（{shown}）"),
     "guard_judged": ("Recorded. Call the guarded tool again.", "已记录。请再次调用该工具。"),
-    "guard_not_judged": ("`{check}` doesn't wait for a judgement.", "`{check}` 目前不需要判断。"),
+    "guard_not_judged": ("`{check}` needs no judgement now.", "`{check}` 目前不需要判断。"),
     "guard_not_wanted": (
         "Not recorded: no guarded tool waits for these values. Call the guarded tool first.",
         "未记录：目前没有工具等待这些值。请先调用受保护的工具。",

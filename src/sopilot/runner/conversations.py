@@ -45,7 +45,7 @@ class Conversation:
     """The calls of one customer's conversation, in order, in one session per handbook.
 
     Use it with ``with`` or ``async with``. Several conversations can run side by side in threads
-    and tasks; each guarded call belongs to the one around it.
+    and tasks; each guarded call belongs to the conversation around it.
     """
 
     def __init__(

@@ -280,7 +280,7 @@ def guard(
 ) -> Any:
     """Wrap functions so that the handbook decides which of their calls are carried out.
 
-    ``verify="ask"`` lists the missing calls, ``"auto"`` makes the read-only ones itself.
+    ``verify="ask"`` lists the missing calls; ``"auto"`` makes missing read-only calls itself.
     ``refusals`` chooses whether a blocked call raises (``Refused``, ``Missing``, ``Waiting``) or
     returns text for a model. Without functions it returns a decorator. Functions keep their names,
     types and docstrings. Pass a function for every guarded action, unless the handbook says

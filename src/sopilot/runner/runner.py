@@ -50,8 +50,8 @@ Answer = TypeVar("Answer")
 def load(
     source: str | PathLike[str], *, store: Store | str | None = None, language: str = "en"
 ) -> Runner:
-    """Compile the handbook in that file, or the bundled one of that name. ``store`` is
-    ``sqlite:PATH``, ``postgres:DSN`` or a store; without one, sessions live in memory."""
+    """Compile a handbook file, or the bundled example of that name. ``store`` is ``sqlite:PATH``,
+    ``postgres:DSN`` or a store; without one, sessions live in memory."""
     opened = open_source(fspath(source))
     if isinstance(opened, FolderSource):
         raise UserMistake("a workflow folder has tools of its own: use `sopilot run`")

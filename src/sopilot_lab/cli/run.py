@@ -88,8 +88,8 @@ def run(
     on: Any, runner: Any, workers: int | None, user: str, language: str, seed_hash: int,
     traces: bool, as_json: bool, **value: Any,
 ) -> None:  # fmt: skip
-    """Run tasks and score them with SOPBench's official evaluator or a handbook's scenarios. List
-    tasks without a verdict with the reason.
+    """Run tasks and score them with SOPBench's official evaluator or a handbook's scenarios. The
+    summary lists tasks without a verdict, and the reasons.
 
     MODEL is as for `sopilot run`, or null, refuse-always, call-everything, sloppy or
     inspect:PROVIDER/NAME. Budgets include temperature (or `none`), seed, reply_tokens,

@@ -259,9 +259,9 @@ def _across_goals(result: Contrast, level: float) -> PagingCondition:
     return PagingCondition(
         "across-goals",
         met,
-        f"goals flipped as a whole: one-sided p = {_p(result.clustered_p)} "
+        f"sign flips by goal: one-sided p = {_p(result.clustered_p)} "
         f"over {result.compared.goals} goals",
-        "" if met else "the gain would have to show in more of the goals",
+        "" if met else "paging must win in more goals",
         (Answer.PAGE,),
     )
 
@@ -350,7 +350,7 @@ def _quiet(natural: PostGoal) -> PagingCondition:
 def _oriented(probe: ProbeScore, scripted: bool) -> PagingCondition:
     if scripted:
         return PagingCondition(
-            "oriented", True, "a program that keeps its own place; it is not asked"
+            "oriented", True, "a program tracks its own position, so it isn't asked"
         )
     if isinstance(probe.localisation, Undefined) or isinstance(probe.interval, Undefined):
         change = "ask it where it stands (--probe)"

@@ -218,7 +218,7 @@ def _reason(answer: Answer, arm: str | None, conditions: Sequence[PagingConditio
     failed = ", ".join(condition.name for condition in conditions if not condition.met)
     if answer is Answer.TOO_FEW:
         return f"too few cases to say anything; the default is not to page: not met: {failed}"
-    return f"do not page, which is the default: not met: {failed}"
+    return f"do not page (the default): not met: {failed}"
 
 
 def _notes(

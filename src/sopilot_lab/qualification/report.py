@@ -257,7 +257,7 @@ _SENTENCES = {
     Answer.TOO_FEW: "Undecided: too few cases to tell whether {model} qualifies for paging.",
     Answer.BROKEN: "Undecided: the endpoint of {model} didn't answer.",
 }
-_PROBE = "Probe: function and step named rightly, by depth"
+_PROBE = "Probe: correct answers about function and step, by depth"
 
 
 def render_page(document: Fields) -> str:
