@@ -11,7 +11,8 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, astuple, dataclass, fields
+from operator import add
 from pathlib import Path
 from typing import Any, Final, Protocol, TextIO
 
@@ -91,20 +92,10 @@ class Effort:
     user_tokens: float = 0
 
     def __add__(self, other: Effort) -> Effort:
-        return Effort(
-            self.requests + other.requests,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.user_tokens + other.user_tokens,
-        )
+        return Effort(*map(add, astuple(self), astuple(other)))
 
     def times(self, factor: float) -> Effort:
-        return Effort(
-            self.requests * factor,
-            self.prompt_tokens * factor,
-            self.completion_tokens * factor,
-            self.user_tokens * factor,
-        )
+        return Effort(*(each * factor for each in astuple(self)))
 
     @property
     def usage(self) -> Usage:

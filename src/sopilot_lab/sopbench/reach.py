@@ -357,8 +357,8 @@ def transition(reference: TaskReference, upstream: Upstream) -> Transition:
     return Transition(True, best.goal_ok, tuple(best.changed), writes, text)
 
 
-Progress = Callable[[int, int], None]
-"""``progress(done, of)``"""
+_WORKERS = 2
+"""Simulators that search at once."""
 
 
 def survey(
@@ -367,16 +367,12 @@ def survey(
     upstream: Upstream,
     *,
     cache: Path | None,
-    workers: int = 2,
-    progress: Progress = lambda done, of: None,
 ) -> dict[str, Reach]:
     """Task → reach. Search for the tasks that the cache lacks, with several simulators at once."""
     path = None if cache is None else cache / f"{_key(upstream)}-{tools}.json"
     known = _load(path)
     missing = [each for each in references if str(each) not in known]
-    for done, result in enumerate(_search(missing, tools, upstream, workers), 1):
-        known[result.task] = result
-        progress(done, len(missing))
+    known |= {result.task: result for result in _search(missing, tools, upstream)}
     if missing and path is not None:
         _save(path, known)
     return {str(each): known[str(each)] for each in references}
@@ -388,13 +384,13 @@ def reach_cache() -> Path:
 
 
 def _search(
-    references: Sequence[TaskReference], tools: ToolList, upstream: Upstream, workers: int
+    references: Sequence[TaskReference], tools: ToolList, upstream: Upstream
 ) -> Iterable[Reach]:
-    if len(references) < 2 * workers:
+    if len(references) < 2 * _WORKERS:
         yield from (find_reach(each, tools, upstream) for each in references)
         return
     hired: queue.Queue[Upstream] = queue.Queue()
-    for _ in range(workers):
+    for _ in range(_WORKERS):
         hired.put(upstream.another())
 
     def find(reference: TaskReference) -> Reach:
@@ -405,7 +401,7 @@ def _search(
             hired.put(mine)
 
     try:
-        with ThreadPoolExecutor(workers) as pool:
+        with ThreadPoolExecutor(_WORKERS) as pool:
             yield from pool.map(find, references)
     finally:
         while not hired.empty():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,25 +27,9 @@ SECONDS: Final = 15.0
 AT_ONCE: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """The estimate of one cell. ``like`` is the arm whose requests were measured;
-    ``user_tokens`` are those of a model in the user's place."""
-
-    cell: str
-    domains: tuple[str, ...]
-    tasks: int
-    requests: int
-    prompt_tokens: int
-    completion_tokens: int
-    user_tokens: int
-    cost: float | None
-    hours: float
-    like: str
-
-
-def estimate(cells: Sequence[Cell], upstream: Upstream) -> list[Estimate]:
-    """Estimate cells from a rehearsal of a few tasks per domain, arm and language."""
+def estimate(cells: Sequence[Cell], upstream: Upstream) -> list[dict[str, Any]]:
+    """Estimate cells from a rehearsal of a few tasks per domain, arm and language. ``like`` is the
+    arm whose requests were measured; ``user_tokens`` are those of a model in the user's place."""
     rehearsals: dict[str, Rehearsal] = {}
     means: dict[tuple[str, str, str], Effort] = {}
     results = []
@@ -65,30 +48,26 @@ def estimate(cells: Sequence[Cell], upstream: Upstream) -> list[Estimate]:
                 )
                 means[key] = asyncio.run(_mean_effort(rehearsal, cell.arm, few))
             total += means[key].times(len(tasks))
-        results.append(_estimate(cell, tuple(domains), total, rehearsal.arm_of(cell.arm)))
+        played = round(total.user_tokens) if cell.user.name != DEFAULT_USER else 0
+        cost, users = cell.entrant.who.cost(total.usage), cell.user.cost(Usage(played))
+        results.append(
+            {
+                "cell": cell.label,
+                "domains": list(domains),
+                "tasks": len(cell.tasks),
+                **total.as_json(),
+                "user_tokens": played,
+                "cost": cost if users is None or cost is None else cost + users,
+                "hours": round(total.requests * SECONDS / AT_ONCE / 3600, 2),
+                "like": rehearsal.arm_of(cell.arm),
+            }
+        )
     return results
 
 
 async def _mean_effort(rehearsal: Rehearsal, arm: str, tasks: Sequence[TaskReference]) -> Effort:
     efforts = [(await rehearsal.run(arm, each))[1] for each in tasks]
     return sum(efforts, Effort()).times(1 / len(tasks))
-
-
-def _estimate(cell: Cell, domains: tuple[str, ...], total: Effort, like: str) -> Estimate:
-    user = cell.user
-    played = total.user_tokens if user.name != DEFAULT_USER else 0.0
-    cost = cell.entrant.who.cost(total.usage)
-    users = user.cost(Usage(round(played)))
-    return Estimate(
-        cell.label,
-        domains,
-        len(cell.tasks),
-        **total.as_json(),
-        user_tokens=round(played),
-        cost=cost if users is None or cost is None else cost + users,
-        hours=round(total.requests * SECONDS / AT_ONCE / 3600, 2),
-        like=like,
-    )
 
 
 def power_rows(study: Study, cells: Sequence[Cell], upstream: Upstream) -> list[dict[str, Any]]:
@@ -148,18 +127,16 @@ def plan_document(study: Study, base: Path, upstream: Upstream) -> dict[str, Any
     cells = study_cells(study, base, upstream)
     tasks = study_tasks(cells)
     estimates = estimate(cells, upstream)
-    costs = [item.cost for item in estimates if item.cost is not None]
+    costs = [item["cost"] for item in estimates if item["cost"] is not None]
+    summed = ("requests", "prompt_tokens", "completion_tokens", "user_tokens")
     return {
         "study": study.name,
         "hypotheses": study.fixed.sha256,
         "tasks": len(tasks),
         "goals": len({(each.domain, each.goal) for each in tasks}),
-        "cells": [asdict(item) for item in estimates],
-        "requests": sum(item.requests for item in estimates),
-        "prompt_tokens": sum(item.prompt_tokens for item in estimates),
-        "completion_tokens": sum(item.completion_tokens for item in estimates),
-        "user_tokens": sum(item.user_tokens for item in estimates),
-        "hours": round(sum(item.hours for item in estimates), 2),
+        "cells": estimates,
+        **{name: sum(item[name] for item in estimates) for name in summed},
+        "hours": round(sum(item["hours"] for item in estimates), 2),
         "cost": round(sum(costs), 4) if costs else None,
         "without_price": len(estimates) - len(costs),
         "power": power_rows(study, cells, upstream),
