@@ -121,12 +121,15 @@ def transitions(run: MeteredRun) -> list[str]:
 
 
 def wrap(line: str, letters: int) -> list[str]:
-    """The line in pieces that begin where it does, and two letters further from the second on."""
+    """The line in pieces that begin where it does, and two letters further from the second on. A
+    name is whole if it fits; a call breaks behind its bracket."""
     indent = " " * (len(line) - len(line.lstrip()))
+    breakable = line.strip().replace("(", "(\N{ZERO WIDTH SPACE} ")
     pieces = textwrap.wrap(
-        line.strip(), letters, initial_indent=indent, subsequent_indent=f"{indent}  "
+        breakable, letters, initial_indent=indent, subsequent_indent=f"{indent}  "
     )
-    return pieces or [""]
+    return [piece.replace("(\N{ZERO WIDTH SPACE} ", "(").replace("\N{ZERO WIDTH SPACE}", "")
+            for piece in pieces] or [""]  # fmt: skip
 
 
 def boxes(title: str, columns: Sequence[tuple[str, Sequence[str]]]) -> Drawing:

@@ -14,11 +14,10 @@ import asyncio
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from campaign import main
-from metered import MeteredModel
-from sopilot.agent.reference.executor import Reference
+from sopbench_runs import Bench, metered_run
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.automation import Automation
@@ -30,11 +29,11 @@ from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import bundled_names
-from sopilot.tasks.run import Conditions, open_task, play_task, task_result
-from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 from sopilot.views.catalogue import VIEWS
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.reference import DOMAINS
 
 VARIANTS: dict[str, tuple[str, bool]] = {
     "pg": ("pg", False),
@@ -70,42 +69,23 @@ procedures:
 """
 
 
-class Played(NamedTuple):
-    messages: int
-    tokens: int
-    expected: bool
-    findings: tuple[str, ...]
-
-
-async def play(task: Task, view: str, supplied: bool) -> Played:
-    assert task.reader is not None
-    model = MeteredModel(Reference(task.reader))
-    conditions = Conditions(VIEWS[view], model, "reference")
-    simulation = task.open()
-    session = await open_task(task, simulation, conditions, store=MemoryStore())
-    if supplied:
-        session.supplied.update(task.inputs)
-    async with session:
-        played = await play_task(task, simulation, conditions, session)
-        done = await task_result(task, conditions, session, played)
-    passed = bool(done.verdict and done.verdict["success"]) and done.ending is task.expected
-    findings = tuple(one.code for one in done.audit.findings if view != "flat")
-    tokens = sum(one.prompt for one in model.sent)
-    return Played(len(model.sent), tokens, passed, findings)
-
-
 async def bundled() -> dict[str, Any]:
     tasks = [task for name in bundled_names() for task in open_source(name).tasks()]
     rows = {}
     for name, (view, supplied) in VARIANTS.items():
-        played = [await play(task, view, supplied) for task in tasks]
+        played = [await metered_run(task, VIEWS[view], supplied=supplied) for task in tasks]
+        missed = [
+            task.name
+            for task, run in zip(tasks, played, strict=True)
+            if not run.passed or run.result.ending is not task.expected
+        ]
         rows[name] = {
             "tasks": len(tasks),
-            "expected_endings": sum(one.expected for one in played),
-            "messages": sum(one.messages for one in played),
-            "prompt_tokens": sum(one.tokens for one in played),
-            "findings": sum(len(one.findings) for one in played),
-            "missed": [t.name for t, p in zip(tasks, played, strict=True) if not p.expected],
+            "expected_endings": len(tasks) - len(missed),
+            "messages": sum(len(run.sent) for run in played),
+            "prompt_tokens": sum(run.prompt_tokens for run in played),
+            "findings": sum(len(run.findings) for run in played),
+            "missed": missed,
         }
     flat = rows["flat"]
     for row in rows.values():
@@ -115,10 +95,6 @@ async def bundled() -> dict[str, Any]:
 
 
 async def over_sopbench(limit: int | None) -> dict[str, Any]:
-    from sopbench_runs import Bench
-    from sopilot_lab.sopbench.process import shared_upstream
-    from sopilot_lab.sopbench.reference import DOMAINS
-
     bench = Bench(shared_upstream(0), "official")
     passed, missed, findings = 0, [], 0
     for domain in DOMAINS:

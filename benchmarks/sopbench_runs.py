@@ -1,4 +1,4 @@
-"""One SOPBench task under any arm, with a meter on the model and the trace at hand."""
+"""One task under any view, with a meter on the model and the trace at hand; SOPBench's tasks."""
 
 from __future__ import annotations
 
@@ -6,55 +6,83 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from metered import MeteredModel, Sent
-from sopilot.agent.approvers import ScriptedUser
-from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.executor import Reference
-from sopilot.agent.result import SessionResult
-from sopilot.audit.audit import audit_trace
-from sopilot.handbook.expressions import judge
-from sopilot.protocols import SystemClock
 from sopilot.stores.memory import MemoryStore
+from sopilot.tasks.run import Conditions, open_task, play_task, task_result
 from sopilot.tasks.scenario_verdict import calls_made
+from sopilot.tasks.task import Result, Task
 from sopilot.trace.chain import SealedEvent
-from sopilot.views.briefing import Briefing
 from sopilot.views.view import View
 from sopilot_lab.sopbench.process import ToolList, Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
-from sopilot_lab.sopbench.reference import TaskReference, domain_budgets, task_references
+from sopilot_lab.sopbench.reference import TaskReference, task_references
 from sopilot_lab.sopbench.source import load_task
-from sopilot_lab.sopbench.tasks import UpstreamJudge, open_simulation
+from sopilot_lab.sopbench.tasks import as_task
 
 
 @dataclass(frozen=True, slots=True)
 class MeteredRun:
     task: str
-    result: SessionResult
-    passed: bool
+    view: View
+    result: Result
     sent: Sequence[Sent]
-    events: Sequence[SealedEvent]
-    findings: Sequence[str]
-    calls: Sequence[tuple[str, bool]]
+
+    @property
+    def passed(self) -> bool:
+        return bool(self.result.verdict and self.result.verdict["success"])
+
+    @property
+    def events(self) -> Sequence[SealedEvent]:
+        return self.result.events
+
+    @property
+    def findings(self) -> list[str]:
+        """Without a machine there is no procedure to depart from."""
+        findings = self.result.audit.findings if self.view.machine else ()
+        return [f"{each.code} {each.predicate}" for each in findings]
+
+    @property
+    def calls(self) -> list[tuple[str, bool]]:
+        calls = calls_made(each.event for each in self.events)
+        return [(call.action, call.ok) for call in calls]
 
     @property
     def prompt_tokens(self) -> int:
-        return sum(one.prompt for one in self.sent)
+        return sum(each.prompt for each in self.sent)
 
     @property
     def cached_tokens(self) -> int:
-        return sum(one.cached for one in self.sent)
+        return sum(each.cached for each in self.sent)
 
     @property
     def completion_tokens(self) -> int:
-        return sum(one.completion for one in self.sent)
+        return sum(each.completion for each in self.sent)
 
     @property
     def verdicts(self) -> list[tuple[str, bool]]:
         """Rule and gate verdicts in their order, whoever made the return."""
         return [
-            (one.event.payload["function"], one.event.payload["bound"]["holds"])
-            for one in self.events
-            if one.event.kind == "return" and one.event.payload["function_kind"] != "group"
+            (each.event.payload["function"], each.event.payload["bound"]["holds"])
+            for each in self.events
+            if each.event.kind == "return" and each.event.payload["function_kind"] != "group"
         ]
+
+
+async def metered_run(task: Task, view: View, *, supplied: bool = False) -> MeteredRun:
+    """Let the reference executor run the task. ``supplied``: the application supplies what the
+    task's user knows."""
+    model = MeteredModel(Reference(task.reader))
+    conditions = Conditions(view, model, "reference")
+    simulation = task.open()
+    try:
+        async with await open_task(task, simulation, conditions, store=MemoryStore()) as session:
+            if supplied:
+                session.supplied.update(task.inputs)
+            played = await play_task(task, simulation, conditions, session)
+            result = await task_result(task, conditions, session, played)
+    finally:
+        await simulation.close()
+    return MeteredRun(task.key, view, result, tuple(model.sent))
 
 
 class Bench:
@@ -68,47 +96,7 @@ class Bench:
         tasks = task_references(f"sopbench:{domain}", upstream=self.upstream)
         return tasks if limit is None else tasks[:: max(1, len(tasks) // limit)][:limit]
 
-    async def run(self, reference: TaskReference, arm: View) -> MeteredRun:
-        task = load_task(reference, upstream=self.upstream)
-        program = self._shelf.program(task).program
-        simulator, tools = open_simulation(task, self._tools, self.upstream)
-        try:
-            reader = UpstreamJudge(task, program, simulator, self.upstream)
-            model = MeteredModel(Reference(reader))
-            briefing = Briefing(task.handbook, {task.goal: program})
-            session = await open_run(
-                MemoryStore(),
-                briefing,
-                arm,
-                tools=tools,
-                clock=SystemClock(),
-                model="reference",
-                judge=judge,
-                unguarded=True,
-            )
-            result = await run_session(
-                session,
-                briefing,
-                view=arm,
-                model=model,
-                user=ScriptedUser(task.user_prompt, task.user_known),
-                budgets=domain_budgets(task.domain),
-            )
-            verdict = simulator.evaluate(messages=len(result.messages))
-        finally:
-            simulator.close()
-        findings: Sequence[str] = ()
-        if arm.machine:
-            programs = session.programs.programs
-            audited = audit_trace(programs, session.events, session_id=session.id)
-            findings = [f"{each.code} {each.predicate}" for each in audited.findings]
-        calls = calls_made(one.event for one in session.events)
-        return MeteredRun(
-            str(reference),
-            result,
-            verdict["success"] is True,
-            tuple(model.sent),
-            session.events,
-            findings,
-            tuple((call.action, call.ok) for call in calls),
-        )
+    async def run(self, reference: TaskReference, view: View) -> MeteredRun:
+        own = load_task(reference, upstream=self.upstream)
+        program = self._shelf.program(own).program
+        return await metered_run(as_task(own, program, self._tools, self.upstream, "en"), view)
