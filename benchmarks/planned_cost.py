@@ -10,25 +10,25 @@ requests or cost are more than 15 % away from the plan.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from campaign import main
 from population import ReadsProse
+from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.models.wire import wire_request
 from sopilot.protocols import Model, ModelReply, ModelRequest
-from sopilot_lab.experiments import trial
-from sopilot_lab.experiments.entrants import Party
-from sopilot_lab.experiments.study.cells import study_cells
+from sopilot_lab.experiments.entrants import Contestant, Party, playing
+from sopilot_lab.experiments.study.cells import Cell, study_cells
 from sopilot_lab.experiments.study.estimate import plan_document
 from sopilot_lab.experiments.study.plan import load_study
-from sopilot_lab.experiments.sweep import run_sweep
-from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.experiments.trial import TrialRunner
+from sopilot_lab.sopbench.process import Upstream, shared_upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.source import load_tasks
 from vocabulary import smollm2
@@ -38,25 +38,38 @@ PRICE = (1.0, 4.0)
 CLOSE = 0.15
 
 
-class Counting:
+def counter(counts: Counter[str]) -> Callable[[ModelRequest, ModelReply], None]:
     """Counts a model's requests as they would be sent, schemas included, and its replies."""
 
-    def __init__(self, model: Model, counts: Counter[str]) -> None:
-        self.name = model.name
-        self._model, self._counts = model, counts
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        reply = await self._model.complete(request)
-        count, body = smollm2().count, wire_request(request, "m")
+    def count(request: ModelRequest, reply: ModelReply) -> None:
+        tokens, body = smollm2().count, wire_request(request, "m")
         text = reply.content + "".join(f"{call.name}{call.arguments}" for call in reply.tool_calls)
         parts = [*body.get("tools", ()), *body["messages"]]
-        prompt = sum(count(json.dumps(part, ensure_ascii=False)) for part in parts)
-        self._counts.update(requests=1, prompt=prompt, completion=count(text))
-        return reply
+        prompt = sum(tokens(json.dumps(part, ensure_ascii=False)) for part in parts)
+        counts.update(requests=1, prompt=prompt, completion=tokens(text))
+
+    return count
+
+
+async def run(cell: Cell, upstream: Upstream) -> Counter[str]:
+    """Run the tasks of a cell, and count what its model was asked."""
+    counts, shelf = Counter[str](), ProgramShelf("official", upstream)
+
+    def play(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -> Model:
+        model = playing(who, reader, about)
+        if cell.arm != "official":
+            return model
+        (task,) = load_tasks(about["task"], upstream=upstream)
+        return ReadsProse(model, {task.goal: shelf.program(task).program})
+
+    party = Party(cell.entrant.who)
+    runner = TrialRunner(cell.configuration, upstream, party, exchanged=counter(counts), play=play)
+    for task in cell.tasks:
+        await runner.run(task)
+    return counts
 
 
 def measure(per_domain: int, seed: int) -> dict[str, Any]:
-    counts = {arm: Counter[str]() for arm in ARMS}
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch, "study.yaml")
         file.write_text(
@@ -65,27 +78,8 @@ def measure(per_domain: int, seed: int) -> dict[str, Any]:
         )
         study, upstream = load_study(file), shared_upstream()
         plan = plan_document(study, Path(scratch, "runs"), upstream)
-        honest = trial.playing
         cells = study_cells(study, Path(scratch, "runs"), upstream)
-        shelf = ProgramShelf("official", upstream)
-
-        def playing(who: Any, reader: Any, about: Mapping[str, str]) -> Model:
-            model = honest(who, reader, about)
-            if about["arm"] == "official":
-                (task,) = load_tasks(about["task"], upstream=upstream)
-                model = ReadsProse(model, {task.goal: shelf.program(task).program})
-            return Counting(model, counts[about["arm"]])
-
-        with patch.object(trial, "playing", playing):
-            for cell in cells:
-                run_sweep(
-                    cell.folder,
-                    cell.configuration,
-                    cell.tasks,
-                    Party(cell.entrant.who),
-                    runner="plain",
-                    workers=1,  # other processes would count for themselves
-                )
+        counts = {cell.arm: asyncio.run(run(cell, upstream)) for cell in cells}
     rows = []
     for planned, arm in zip(plan["cells"], ARMS, strict=True):
         counted = counts[arm]
