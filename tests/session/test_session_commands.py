@@ -158,7 +158,7 @@ def test_a_second_approval_by_one_person_says_that_it_adds_nothing(waiting: str)
     assert run(*vote, "Ann", "--role", "supervisor").exit_code == 0
     again = run(*vote, "ann ", "--role", "auditor")
     assert again.exit_code == 1
-    assert "still 1 of 2" in again.output
+    assert "still 1 of 2 approvals: another person in another role must approve" in again.output
     twice = run(*vote, "ANN", "--role", "supervisor")
     assert twice.exit_code == 2
     assert "has approved as supervisor already" in twice.output

@@ -339,7 +339,8 @@ class CallHandler:
                 else:
                     # As the votes left it, not as it was when the call was held.
                     waits = held.state is HeldState.WAITING
-                    problem = waiting_text(held) if waits else answer.problem
+                    shown = self._session.secrets.shown_call(held)
+                    problem = waiting_text(shown) if waits else answer.problem
                     answer = replace(answer, problem=problem, held=held)
         if watched and answer.status is not CallStatus.UNKNOWN:
             self._watch(Progress("result", answer.text))

@@ -86,8 +86,8 @@ def _decide(
     if left:
         warn("another process runs this session and will record the decision")
     elif repeated:
-        by = held.rulings[-1].by
-        warn(f"still {held.approvals} of {held.needed} approvals: {by} had already approved")
+        missing = "another person in another role must approve, too"
+        warn(f"still {held.approvals} of {held.needed} approvals: {missing}")
     return Output(report, held_lines(held), Exit.if_any(repeated), indent=None)
 
 

@@ -267,15 +267,15 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 等待批准：需要 {roles} 批准 {needed} 次，已有 {approvals} 次（调用 `{call}`）",
     ),
     "waits-amended": (
-        "`{action}` waits for approval with other arguments: {approvals} of {needed} from "
-        "{roles} (call `{call}`); start its goal with those arguments",
-        "`{action}` 正以其他参数等待批准，请用这些参数重新 start：需要 {roles} 批准 {needed} 次，"
+        "`{action}` waits for approval with other arguments, {arguments}: {approvals} of {needed} "
+        "from {roles} (call `{call}`)",
+        "`{action}` 以其他参数 {arguments} 等待批准：需要 {roles} 批准 {needed} 次，"
         "已有 {approvals} 次（调用 `{call}`）",
     ),
     "approved": ("`{action}` is approved", "`{action}` 已获批准"),
     "approved-amended": (
-        "`{action}` is approved with other arguments; start its goal with those",
-        "`{action}` 已以其他参数获批，请用这些参数重新 start",
+        "`{action}` is approved with other arguments: {arguments}; use these",
+        "`{action}` 已以其他参数获批：{arguments}；请使用这些参数",
     ),
     "rejected": (
         "`{action}` was rejected; refuse the request or change it",

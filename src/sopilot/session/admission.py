@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.evidence import changes, may_unprove
+from sopilot.machine.proof.agenda import inputs_beside
 from sopilot.machine.proof.guard import Hold, hold_reason, license_here
 from sopilot.machine.proof.leaves import ProofLevel
 from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import WantedCall
 from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import SopilotError, UserMistake
-from sopilot.program.model import Guarded
+from sopilot.program.model import Act, Guarded
 from sopilot.protocols import RecallsOutcomes, ToolResult
 from sopilot.session.calls import (
     call_key,
@@ -105,6 +106,8 @@ async def admit(
         return await _behind_fence(session, call, call_id)
     doubt = sentence("blocked", action=action, missing=licence.missing) if licence.missing else ""
     own_id = session.ledger.fresh_id(call_id)
+    if held is None and not amended:
+        held = _amended_since(session, action, arguments)
     if held is None:
         facts = [dict(fact) for fact in licence.facts]
         held = await _request(session, guarded, arguments, own_id, doubt, facts, amended=amended)
@@ -114,7 +117,8 @@ async def admit(
     if doubt and held.state is HeldState.WAITING:
         # Not handed on as waiting: the model can still prove it, and need not wait for people.
         return CallAnswer(held.call_id, CallStatus.HELD, problem=doubt)
-    return CallAnswer(held.call_id, CallStatus.HELD, problem=waiting_text(held), held=held)
+    text = waiting_text(session.secrets.shown_call(held))
+    return CallAnswer(held.call_id, CallStatus.HELD, problem=text, held=held)
 
 
 async def _behind_fence(session: Session, call: DomainCall, call_id: str) -> CallAnswer | Admitted:
@@ -317,16 +321,29 @@ def _same_values(session: Session, held: HeldCall) -> bool:
 
 
 def _same_errand(session: Session, held: HeldCall) -> bool:
-    """Whether the running process has the procedure and the values that people saw, including the
-    values that the tool never gets."""
-    process, request = session.configuration.process, held.process or ""
-    before = session.configuration.processes.get(request)
-    if process is None or before is None or not _same_values(session, held):
+    """Whether the running process has the procedure that people saw, and the same values of its
+    inputs that the tool never gets. The others are arguments, which people may have amended."""
+    here = session.machine.position(session.configuration)
+    before = session.configuration.processes.get(held.process or "")
+    if here is None or before is None or not _same_values(session, held):
         return False
-    names = session.machine.programs.layouts[process.goal].entry.parameters
-    return process.goal == before.goal and all(
-        same(process.known.get(name), before.known.get(name)) for name in names
+    return (
+        isinstance(here.step, Act)
+        and here.process.goal == before.goal
+        and all(
+            same(here.process.known.get(name), before.known.get(name))
+            for name in inputs_beside(here.layout.function, here.step)
+        )
     )
+
+
+def _amended_since(session: Session, action: str, arguments: Mapping[str, JSON]) -> HeldCall | None:
+    """The open request for this call to which people have given other arguments."""
+    for held in reversed(session.held_calls):
+        requested = session.own_events[held.seq].payload["details"]
+        if held.amended and held.action == action and same(requested["arguments"], dict(arguments)):
+            return held if _same_errand(session, held) else None
+    return None
 
 
 def _standing(

@@ -167,17 +167,22 @@ def _starts(session: Session, action: str, arguments: Mapping[str, JSON]) -> lis
         for step in layout.entry.steps.values():
             if not isinstance(step, Act) or not step.goal or step.action != action:
                 continue
-            claimed = running.arguments if running is not None and running.goal == goal else {}
+            passed = {
+                term.name: arguments.get(parameter)
+                for parameter, term in plain_arguments(step.arguments)
+                if not isinstance(term, Constant) and term.name in layout.entry.parameters
+            }
+            claimed: Mapping[str, JSON] = {}
+            if running is not None and running.goal == goal:
+                before = running.arguments
+                if all(same(before.get(name), value) for name, value in passed.items()):
+                    claimed = before  # given for this very call
             values = {
                 name: value
                 for name, value in {**claimed, **session.supplied}.items()
-                if name in layout.entry.parameters
+                if name in layout.entry.parameters and name not in passed
             }
-            for parameter, term in plain_arguments(step.arguments):
-                if not isinstance(term, Constant) and term.name in layout.entry.parameters:
-                    values.pop(term.name, None)
-                    if arguments.get(parameter) is not None:
-                        values[term.name] = arguments[parameter]
+            values |= {name: value for name, value in passed.items() if value is not None}
             starts.append(Start(goal, values, step.label))
     return starts
 

@@ -75,7 +75,7 @@ class Question(NamedTuple):
 
 MOST_ATTEMPTS = 3
 """How often a closed question is put until the reply is a yes or a no."""
-_AGAIN = "Please answer with yes or no alone (是 / 否)."
+AGAIN = "Please answer with yes or no alone (是 / 否)."
 UNASKED = "nobody can ask the user here, so nothing was asked: a person must decide"
 
 WAITING = (
@@ -151,5 +151,5 @@ async def ask(
         value = {"asked": text, "said": answer.text, "answer": meaning, "message": answer.message}
         if meaning is not None or not question.closed:
             break
-        text = f"{question.text}\n{_AGAIN}"
+        text = f"{question.text}\n{AGAIN}"
     return ToolResult(True, value)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sopilot.messages.errors import TraceError
 from sopilot.trace.events import Event
-from sopilot.values.json import JSON, canonical, made, spell
+from sopilot.values.json import canonical, made, spell, unique
 
 FORMAT = 1
 """Version of the trace. Part of every hash."""
@@ -115,7 +115,7 @@ def decode_line(line: str) -> SealedEvent:
     try:
         entry = json.loads(
             line,
-            object_pairs_hook=_unique,
+            object_pairs_hook=unique,
             parse_constant=_refuse_constant,
             parse_float=_finite,
         )
@@ -156,14 +156,6 @@ _FIELDS: Mapping[str, tuple[type, ...]] = {
     "previous": (str,),
     "hash": (str,),
 }
-
-
-def _unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    """Refuse repeated keys, of which readers could take different ones."""
-    result = dict(pairs)
-    if len(result) != len(pairs):
-        raise TraceError("a key stands twice in one object")
-    return result
 
 
 def _finite(text: str) -> float:

@@ -150,6 +150,14 @@ def dropped(why: str) -> JSON:
     return {_DROPPED: why}
 
 
+def unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    """For ``json.loads``: refuse repeated keys, of which readers could take different ones."""
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return result
+
+
 def plain(value: object, depth: int = 0) -> JSON:
     """A private JSON copy of anything; a value that isn't JSON is ``dropped``.
 

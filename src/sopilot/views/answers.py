@@ -15,7 +15,7 @@ from sopilot.machine.proof.agenda import Plan
 from sopilot.messages.catalogue import sentence, worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
 from sopilot.protocols import ToolResult
-from sopilot.values.json import JSON, Fields, canonical, plain
+from sopilot.values.json import JSON, Fields, canonical, plain, spell
 from sopilot.values.text import quote_value, visible
 from sopilot.views.refusals import Refusal
 from sopilot.views.step_tool import did
@@ -189,11 +189,13 @@ def waiting_text(held: HeldCall) -> str:
         return sentence("rejected-by", action=held.action, role=ruling.role)
     roles = ", ".join(held.roles)
     amended = "-amended" if held.amended else ""
+    arguments = visible(spell(dict(held.arguments)))
     if held.state is HeldState.APPROVED:
-        return sentence(f"approved{amended}", action=held.action)
+        return sentence(f"approved{amended}", action=held.action, arguments=arguments)
     return sentence(
         f"waits{amended}",
         action=held.action,
+        arguments=arguments,
         approvals=held.approvals,
         needed=held.needed,
         roles=roles,

@@ -12,7 +12,7 @@ from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.wording import fill
 from sopilot.machine.proof.agenda import Need, Plan, Unmet, inputs_beside
 from sopilot.machine.recipes import WantedCall
-from sopilot.machine.state import Configuration
+from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.catalogue import worded
 from sopilot.messages.scaffold import LANGUAGES, words
 from sopilot.program.model import Act, Function, Kind, Program
@@ -159,7 +159,7 @@ def refusals_of(
     say = partial(guard_text, language=language)
     cited = {seq for unmet in plan.unmet for seq in unmet.evidence}
     answers = {
-        answer.seq: f"#{answer.seq} {name}: {quote_value(answer.value, EVIDENCE_SHOWN)}"
+        answer.seq: f"#{answer.seq} {name}: {quote_value(_said(name, answer), EVIDENCE_SHOWN)}"
         for name, by_arguments in configuration.answers.items()
         for answer in by_arguments.values()
         if answer.seq in cited
@@ -173,6 +173,12 @@ def refusals_of(
             function, program, text, shown, language, _state(unmet, say)
         )
     return tuple(reasons.values())
+
+
+def _said(name: str, answer: CallRecord) -> JSON:
+    """The answer of a tool; of the user only the words, without the question."""
+    said = answer.value.get("said") if isinstance(answer.value, Mapping) else None
+    return said if name in BUILT_IN and said is not None else answer.value
 
 
 def _state(unmet: Unmet, say: Say) -> str:

@@ -233,6 +233,40 @@ async def test_a_round_of_a_guarded_call_is_answered_once_by_the_same_call() -> 
     assert [call.arguments for call in tools.made if call.action == "refund"] == [refund]
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+@pytest.mark.parametrize("cancels", [True, False])
+async def test_a_question_that_was_given_up_is_put_again(mode: Any, cancels: bool) -> None:
+    """The client gives its call up while its user is asked, or loses sight of it: the next answer
+    counts, and the one to the first question is no answer any more."""
+    server, tools = guarding()
+    questions: list[str] = []
+    late = asyncio.Event()
+
+    async def user(context: Any, params: Any) -> types.ElicitResult:
+        questions.append(params.message)
+        if len(questions) == 1:
+            await late.wait()
+        return YES
+
+    refund = {"order": "o-1", "amount": 5.0}
+    async with Client(server.protocol, elicitation_callback=user, mode=mode) as client:
+        await client.call_tool("find_order", {"order": "o-1"})
+        first = asyncio.create_task(client.call_tool("refund", refund))
+        while not questions:
+            await asyncio.sleep(0.01)
+        if cancels:
+            first.cancel()
+            await asyncio.wait({first})
+        second = await client.call_tool("refund", refund)
+        late.set()
+        await asyncio.wait({first}, timeout=5)
+        assert isinstance(second, types.CallToolResult)
+        assert not second.is_error
+    await server.close()
+    assert len(questions) == 2
+    assert [call.arguments for call in tools.made if call.action == "refund"] == [refund]
+
+
 async def test_a_client_of_a_guard_hears_nothing_of_tools_that_it_cannot_see() -> None:
     """The tool that asks the user is the guard's own."""
     server, _ = guarding()

@@ -45,9 +45,12 @@ def command(folder: Path, book: str, *options: str) -> tuple[str, ...]:
 
 
 @asynccontextmanager
-async def shop(folder: Path, *options: str, book: str = BOOK) -> AsyncIterator[Client]:
+async def shop(
+    folder: Path, *options: str, book: str = BOOK, environment: dict[str, str] | None = None
+) -> AsyncIterator[Client]:
     started, *arguments = command(folder, book, *options)
-    async with Client(StdioServerParameters(command=started, args=arguments)) as client:
+    server = StdioServerParameters(command=started, args=arguments, env=environment)
+    async with Client(server) as client:
         yield client
 
 
@@ -147,6 +150,53 @@ async def test_a_value_that_no_argument_has_is_passed_with_one_small_tool(tmp_pa
         assert (await called(client, "refund", **REFUND)).is_error
     assert paid(tmp_path) == "o-1 5\n"
     assert findings(tmp_path) <= {"premature-goal"}
+
+
+async def test_a_value_that_was_given_for_one_call_is_no_claim_about_another(
+    tmp_path: Path,
+) -> None:
+    async with shop(tmp_path, book=CLAIMED) as client:
+        await called(client, "find_order", order="o-1")
+        await called(client, "find_order", order="o-2")
+        assert (await called(client, "refund", order="o-2", amount=5.0)).is_error
+        await called(client, "give_values", customer="bob")
+        other = text(await called(client, "refund", **REFUND))
+        assert "pass it with `give_values(customer=…)`" in other  # not refused because of bob
+        await called(client, "give_values", customer="anna")
+        assert not (await called(client, "refund", **REFUND)).is_error
+    assert paid(tmp_path) == "o-1 5\n"
+
+
+async def test_what_people_amend_is_carried_out_when_the_agent_calls_again(tmp_path: Path) -> None:
+    """In place of its own call, or as its own call with their arguments."""
+    book = BOOK.replace("confirm: false", "confirm: false, approval: boss")
+    book = book.replace("requires: delivered(order)", "requires: [delivered(order)]")
+    store = f"sqlite:{tmp_path}/sessions.db"
+
+    def decide(*arguments: str) -> None:
+        vote = sopilot_command("approvals", *arguments, "--role", "boss", "--store", store)
+        subprocess.run(vote, check=True, capture_output=True)
+
+    async with shop(tmp_path, book=book) as client:
+        await called(client, "find_order", order="o-1")
+        for asked, amended, again in ((50.0, 5.0, 50.0), (60.0, 6.0, 6.0)):
+            waits = text(await called(client, "refund", order="o-1", amount=asked))
+            assert "waits for approval: 0 of 1" in waits
+            call_id = waits.partition("(call `")[2].partition("`")[0]
+            less = json.dumps({"order": "o-1", "amount": amended})
+            decide("amend", "last", call_id, "--as", "Bea", "--arguments", less)
+            made = await called(client, "refund", order="o-1", amount=again)
+            assert (made.is_error, text(made)) == (False, f"paid {amended:g}\nfor o-1")
+            await called(client, "find_order", order="o-1")
+    assert paid(tmp_path) == "o-1 5\no-1 6\n"
+    assert findings(tmp_path) <= {"premature-goal"}
+
+
+async def test_a_wrapped_server_gets_the_environment_of_its_client(tmp_path: Path) -> None:
+    """Credentials of the server, which clients pass to the command that they start."""
+    given = {"SHOP_HOURS": "10 to 4", "SOPILOT_LANGUAGE": "en"}
+    async with shop(tmp_path, environment=given) as client:
+        assert text(await called(client, "opening-hours")) == "10 to 4"
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from sopilot.integrations.mcp.client_call import (
     ClientCall,
     Context,
 )
-from sopilot.session.questions import CannotAsk, UserAnswer
+from sopilot.session.questions import AGAIN, CannotAsk, UserAnswer
 from sopilot.session.session import Session
 from sopilot.values.json import same
 
@@ -34,11 +34,14 @@ _CLOSED = {**_ANSWER, "enum": ["yes", "no"]}
 class AskThroughClient:
     """Asks the user through the client whose call is being handled.
 
-    A client that declines has not answered: "no" may be the answer that lets a call through.
+    A client that declines has not answered: "no" may be the answer that lets a call through. So
+    has one that gives its call up, or that makes the same call again while the question is open.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._open: dict[str, asyncio.Future[types.ElicitResult | types.ErrorData]] = {}
+        """Questions that clients have not answered yet."""
 
     async def __call__(self, question: str, about: str, closed: bool) -> UserAnswer | None:
         call = CURRENT_CALL.get()
@@ -50,8 +53,21 @@ class AskThroughClient:
             "required": ["answer"],
         }
         form = types.ElicitRequestFormParams(message=question, requested_schema=schema)
-        result = await call.ask(types.ElicitRequest(params=form), types.ElicitResult, ELICITATION)
-        if isinstance(result, types.ErrorData) or result.action != "accept":
+        request = types.ElicitRequest(params=form)
+        asking = asyncio.ensure_future(call.ask(request, types.ElicitResult, ELICITATION))
+        key = question.removesuffix(f"\n{AGAIN}")
+        if (earlier := self._open.get(key)) is not None:
+            earlier.cancel()
+        self._open[key] = asking
+        try:
+            with call.on_cancel(asking.cancel):
+                await asyncio.wait({asking}, timeout=PARKED_SECONDS)
+        finally:
+            asking.cancel()
+            if self._open.get(key) is asking:
+                del self._open[key]
+        result = None if asking.cancelled() or not asking.done() else asking.result()
+        if result is None or isinstance(result, types.ErrorData) or result.action != "accept":
             return None
         text = (result.content or {}).get("answer")
         if not isinstance(text, str):

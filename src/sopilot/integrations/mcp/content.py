@@ -19,7 +19,7 @@ import mcp_types as types
 from pydantic import BaseModel
 
 from sopilot.protocols import ToolResult
-from sopilot.values.json import JSON
+from sopilot.values.json import JSON, unique
 from sopilot.values.text import visible
 
 SESSION_META = "sopilot/session"
@@ -56,10 +56,11 @@ def _value(block: types.ContentBlock) -> JSON:
 
 
 def _read(text: str) -> JSON:
-    """Parse objects and lists; a bare ``12`` or ``true`` may be text."""
+    """Parse objects and lists; a bare ``12`` or ``true`` may be text. An object with two values
+    under one name says neither of them."""
     if text[:1] in ("{", "["):
         try:
-            read: JSON = json.loads(text)
+            read: JSON = json.loads(text, object_pairs_hook=unique)
         except (ValueError, RecursionError):
             return text
         return read

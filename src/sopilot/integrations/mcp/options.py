@@ -106,7 +106,8 @@ class UpstreamSpec:
 
 
 def parse_upstream(text: str) -> UpstreamSpec:
-    """``[NAME=]URL`` or ``[NAME=]COMMAND ARGUMENTS…``."""
+    """``[NAME=]URL`` or ``[NAME=]COMMAND ARGUMENTS…``. A command gets this process's environment
+    without sopilot's own variables, which hold credentials: a client passes the server's there."""
     name, mark, rest = text.partition("=")
     if not mark or not name.replace("-", "").replace("_", "").isalnum():
         name, rest = "", text
@@ -118,7 +119,8 @@ def parse_upstream(text: str) -> UpstreamSpec:
         raise _bad_upstream(f"`{text}` isn't a valid command line: {problem}", text) from None
     if not command:
         raise _bad_upstream(f"`{text}` names no MCP server", text)
-    return UpstreamSpec(name or rest.strip(), command=command)
+    own = {name: value for name, value in os.environ.items() if not name.startswith("SOPILOT_")}
+    return UpstreamSpec(name or rest.strip(), command=command, environment=own)
 
 
 def read_upstreams(path: Path) -> tuple[UpstreamSpec, ...]:
