@@ -92,13 +92,14 @@ def campaign(
     audited: bool = False,
     newer: bool = False,
     among: Callable[[Book], bool] = lambda book: True,
+    first: int = 0,
 ) -> tuple[Tally, int]:
     """Play about so many moves ``through`` the core, a session, a session whose records others
     change too (``outside``), or a view of ``GUARDS``; return the tally and the number of
     handbooks. ``audited``: audit every session when it ends. ``newer``: handbooks of the newer
-    constructs alone. ``among`` chooses handbooks."""
+    constructs alone. ``among`` chooses handbooks, from the number ``first`` on."""
     tally = Tally()
-    books = 0
+    books = first
     while tally.moves < moves and not stop(tally):
         rng = random.Random(f"{seed}/{through}/{books}")
         book = random_book(rng, recheck=through == "outside", newer=newer)
@@ -110,4 +111,4 @@ def campaign(
             if left <= 0 or stop(tally):
                 break
             play_session(book, rng, tally, through, moves=left, audited=audited)
-    return tally, books
+    return tally, books - first

@@ -19,6 +19,36 @@ from adversary.small_handbooks import small_cases
 SEED = 8
 OF_BOTH = {"P13 look-alikes differ"}
 """Guard and audit evaluate expressions by one evaluator: only the simulator finds these."""
+SHOWN_IN = {
+    "P2 evidence about anybody": 11,
+    "P3 half of a recipe": 4,
+    "P4 the older answer": 9,
+    "P5 nothing is ever stale": 9,
+    "freshness judged at citation": 9,
+    "P10 what is open does not count": 9,
+    "P7 named by the order of calls": 11,
+    "P6 any failure is an answer": 72,
+    "done for anybody": 7,
+    "P9 a yes to another call": 8,
+    "P9 a yes for ever": 8,
+    "P9 an answer for every call": 91,
+    "P11 two customers at once": 26,
+    "P11 two ways in at once": 40,
+    "the clock stands still": 77,
+    "computed once": 5,
+    "a value taken for left out": 8,
+    "P13 look-alikes differ": 5,
+    "P15 an action without a procedure": 4,
+    "P12 the arguments as they were sent": 9,
+    "P16 any word is a request": 4,
+    "P11 the runtime identifies the customer": 4,
+    "the runtime reads ahead": 5,
+    "P10 two acts at once": 4,
+    "P6 judged for anybody": 168,
+    "P6 judged for good": 156,
+}
+"""The number of the first handbook in which a broken guard shows; play begins there. Where it
+does not show there any more, play goes on with the next."""
 AMONG: dict[str, Callable[[Book], bool]] = {
     "judged for anybody": lambda book: book.trusting,
     "judged for good": lambda book: book.trusting,
@@ -93,6 +123,7 @@ def test_a_broken_guard_is_found(name: str) -> None:
             newer=SABOTAGES[name].newer,
             audited=through == "core",
             among=AMONG.get(name.partition(" ")[2], lambda book: True),
+            first=SHOWN_IN.get(name, 0),
         )
     assert is_found(tally), f"not found within {tally.moves} moves"
     assert not any("inconsistent-trace" in finding for finding in tally.apart)
