@@ -6,61 +6,27 @@ from dataclasses import replace
 
 import pytest
 
-from sopilot.compiler.functions import left_out, verifier_arguments
 from sopilot.compiler.pipeline import compile_handbook, compile_procedure
 from sopilot.compiler.simplify import simplify
 from sopilot.handbook.model import (
     Action,
     ActionCall,
-    Computed,
     Handbook,
     Input,
     Predicate,
     Procedure,
 )
 from sopilot.handbook.requirements import (
-    NOTHING,
     All,
     AnyOf,
-    Constant,
     First,
-    InOrder,
     Leaf,
-    Name,
     Tree,
 )
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
 
 A, B, C = Leaf("a"), Leaf("b"), Leaf("c")
-
-
-@pytest.mark.parametrize(
-    ("tree", "simple"),
-    [
-        (A, A),
-        (All(()), NOTHING),
-        (InOrder(()), NOTHING),
-        (InOrder((), "come again"), NOTHING),
-        (All((A,)), A),
-        (InOrder((A,)), A),
-        (First((A,)), A),
-        (AnyOf((A,)), A),
-        (AnyOf((All((A, B)),)), AnyOf((All((A, B)),))),
-        (First((All((A, B)),)), All((A, B))),
-        (InOrder((A,), "come again"), InOrder((A,), "come again")),
-        (All((All((A, B)), A, InOrder((C,)))), All((A, B, C))),
-        (InOrder((InOrder((A, B)), C)), InOrder((A, B, C))),
-        (InOrder((InOrder((A, B), "x"), C)), InOrder((InOrder((A, B), "x"), C))),
-        (All((A, NOTHING, B)), All((A, B))),
-        (AnyOf((A, NOTHING)), AnyOf((A, NOTHING))),
-        (First((A, NOTHING)), First((A, NOTHING))),
-        (AnyOf((AnyOf((A, B)), C)), AnyOf((A, B, C))),
-        (First((A, A, B)), First((A, B))),
-    ],
-)
-def test_simpler_trees(tree: Tree, simple: Tree) -> None:
-    assert simplify(tree) == simple
 
 
 @pytest.mark.parametrize("tree", [AnyOf(()), First(()), All((A, AnyOf(())))])
@@ -78,34 +44,6 @@ PLAIN = Handbook(
     predicates={"a": Predicate("a", recipes=((ActionCall("look"),),))},
     procedures={"goal": Procedure("goal", "goal", A)},
 )
-
-
-def test_names_that_a_call_may_leave_out() -> None:
-    loose = [Input(name, required=False) for name in ("note", "size", "more")]
-    procedure = Procedure(
-        "goal",
-        "goal",
-        arguments=(("note", Name("memo")),),
-        inputs=(Input("size"),),
-        computed=(Computed("more", "1"),),
-    )
-    assert left_out(procedure, Action("goal", (Input("user"), *loose))) == {"memo": "note"}
-
-
-@pytest.mark.parametrize(
-    ("item", "passed"),
-    [
-        (Input("x", required=False), False),
-        (Input("x", "null", required=False), True),
-        (Input("x", required=True), True),
-        (Input("x", required=False, schema={"type": ["string", "null"]}), True),
-        (Input("x", required=False, schema={"type": ["string", "integer"]}), False),
-    ],
-)
-def test_null_is_passed_only_to_inputs_that_take_it(item: Input, passed: bool) -> None:
-    call = ActionCall("look", (("x", Constant(None)),))
-    arguments = verifier_arguments(call, Action("look", (item,)), Predicate("a"))
-    assert arguments == ((("x", Constant(None)),) if passed else ())
 
 
 def test_a_procedure_alone_is_what_it_is_among_all() -> None:

@@ -158,7 +158,11 @@ MATRIX: dict[str, tuple[list[Step], list[str]]] = {
         [vote("Ben", "supervisor"), vote("Sue", "janitor")],
         ["not-entitled", "wrong-role"],
     ),
-    "a deputy": ([deputy(-1, DAY), SUE, vote("Ben", "auditor")], ["waiting", "approved"]),
+    "a deputy": ([deputy(0, DAY), SUE, vote("Ben", "auditor")], ["waiting", "approved"]),
+    "a deputy too early": ([deputy(1, DAY), vote("Ben", "auditor")], ["not-entitled"]),
+    "a deputy no more": ([deputy(-DAY, 0), vote("Ben", "auditor")], ["not-entitled"]),
+    "the last amount within the limit": ([limit(f"amount<={WIRE['amount']}"), SUE], ["waiting"]),
+    "an amount that isn't there": ([limit("amuont<=1"), SUE], ["beyond-limit"]),
     "a limit": ([limit("amount<=1"), SUE], ["beyond-limit"]),
     # Saying no lets nothing happen; without a say, or with a part in it, nobody says either.
     "rejected beyond the limit": (
@@ -185,9 +189,10 @@ MATRIX: dict[str, tuple[list[Step], list[str]]] = {
     "escalated": (
         [
             change("escalation_set", role="supervisor", to="head", before_seconds=600),
-            vote("Hal", "supervisor"), later(3_100), vote("Hal", "supervisor"),
+            vote("Hal", "supervisor"), later(2_999), vote("Hal", "supervisor"),
+            later(1), vote("Hal", "supervisor"),
         ],
-        ["not-entitled", "waiting"],
+        ["not-entitled", "not-entitled", "waiting"],
     ),
     "identity is demanded": (
         [change("demanded", what="identity", on=True), vote("", "supervisor", by="Sue"), SUE],

@@ -10,7 +10,7 @@ import pytest
 
 from sopilot.machine.approvals import CallLedger, HeldCall, HeldState, Ruling, rule
 from sopilot.machine.proof.guard import guarded_actions
-from sopilot.machine.state import CallRecord, Configuration
+from sopilot.machine.state import Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import ActionFacts, Guarded, Program, Source
 from sopilot.records.entitlements import Entitlements, Vote
@@ -173,87 +173,6 @@ def test_an_action_without_declared_inputs_takes_any_arguments() -> None:
     nothing = {"wire": program("wire", actions={"wire": ActionFacts({}, ("to",))})}
     for programs in ({}, {"wire": program("wire")}, nothing):
         assert objected(decision="amend", arguments={"x": 1}, programs=programs)[0] is None
-
-
-@pytest.mark.parametrize(
-    ("before", "decision", "by", "role", "code"),
-    [
-        ("approve:ann:boss", "approve", "ANN", "boss", "approved-twice"),
-        ("approve:ann:boss", "approve", "ann", "audit", None),
-        ("approve:ann:boss", "approve", "bo", "boss", None),
-        ("approve:ann:boss", "reject", "ann", "boss", None),
-        ("amend:ann:boss", "approve", "ann", "boss", "approved-twice"),
-    ],
-)
-def test_a_person_approves_once_in_a_role(
-    before: str, decision: str, by: str, role: str, code: str | None
-) -> None:
-    assert objected(ruled(HELD, before), decision, by=by, role=role)[0] == code
-
-
-@pytest.mark.parametrize(
-    ("decision", "code", "through"),
-    [
-        ({}, None, None),
-        ({"who": TOKEN}, None, ""),
-        ({"who": TOKEN, "role": "audit"}, "not-entitled", None),
-        ({"who": Principal("Cy", "token"), "by": "cy"}, "not-entitled", None),
-        # A deputy from its first moment, and no more at its last.
-        ({"who": Principal("Bo", "token"), "by": "bo", "at": 99.9}, "not-entitled", None),
-        ({"who": Principal("Bo", "token"), "by": "bo", "at": 100.0}, None, "deputy for Ann"),
-        ({"who": Principal("Bo", "token"), "by": "bo", "at": 159.9}, None, "deputy for Ann"),
-        ({"who": Principal("Bo", "token"), "by": "bo", "at": 160.0}, "not-entitled", None),
-        # Escalated so many seconds before it expires; within the limits of their own role.
-        ({"who": Principal("Di", "token"), "by": "di", "at": 169.9}, "not-entitled", None),
-        ({"who": Principal("Di", "token"), "by": "di", "at": 170.0}, "beyond-limit", None),
-        (
-            {"who": Principal("Di", "token"), "by": "di", "at": 170.0, "amount": 5},
-            None,
-            "escalated to chief",
-        ),
-        ({"amount": 9.5}, "beyond-limit", None),
-        ({"amount": None}, "beyond-limit", None),
-        ({"amount": 9.5, "decision": "reject"}, None, None),
-        ({"amount": None, "decision": "reject"}, None, None),
-        (
-            {"who": Principal("Di", "token"), "by": "di", "at": 170.0, "decision": "reject"},
-            None,
-            "escalated to chief",
-        ),
-        ({"who": THE_MACHINE}, None, None),
-    ],
-)
-def test_a_role_entitles_for_a_time_and_up_to_a_limit(
-    decision: dict[str, Any], code: str | None, through: str | None
-) -> None:
-    amount = decision.pop("amount", 9)
-    arguments = {"to": "una", **({"amount": amount} if amount is not None else {})}
-    refused, principal = objected(
-        replace(HELD, arguments=arguments), people=EVERYBODY, **{"at": 150.0, **decision}
-    )
-    assert refused == code
-    assert principal.get("through", "") == (through or "")
-    if code is None and decision.get("who") is not None:
-        assert principal["method"] == decision["who"].method
-
-
-@pytest.mark.parametrize(
-    ("who", "code"), [(None, "unauthenticated"), (THE_MACHINE, "unauthenticated"), (TOKEN, None)]
-)
-def test_where_identity_is_required_nobody_decides_without_it(
-    who: Principal | None, code: str | None
-) -> None:
-    people = People(persons=EVERYBODY.persons, demands={"identity"})
-    assert objected(people=people, who=who, metadata={"requester": "zoe"})[0] == code
-    assert objected(people=people, who=who)[0] == (code or "no-requester")
-    assert objected(people=people, who=who, decision="reject")[0] == code
-    pending = CallRecord(3, "c", "wire", {"to": "una"}, "p1", 1)
-    rules = Entitlements(people, {}, Configuration())
-    if who is None:
-        with pytest.raises(UserMistake, match="unauthenticated"):
-            rules.require_witness(pending, "ann", who)
-    else:
-        rules.require_witness(pending, "ann", who)
 
 
 @pytest.mark.parametrize(
