@@ -56,18 +56,6 @@ def test_the_manifest_covers_every_file_and_the_bytes_are_reproducible(
     assert b"kept at home" not in content
 
 
-def test_a_changed_file_is_found(folder: RunFolder, tmp_path: Path) -> None:
-    path = tmp_path / "a.zip"
-    build_archive([folder], path, analysis={"report.md": "x"}, upstream=None)
-    with zipfile.ZipFile(path) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in files.items():
-            archive.writestr(name, b"y" if name == "analysis/report.md" else content)
-        archive.writestr("extra.txt", b"")
-    assert changed_names(path) == ["analysis/report.md", "extra.txt"]
-
-
 @pytest.mark.parametrize(
     ("name", "text", "code"),
     [
