@@ -42,8 +42,8 @@ _CLAIMS = re.compile(
 
 def questions(text: str) -> list[str]:
     """The questions of a message but those whether there is anything else."""
-    asked = _QUESTION.findall(text)
-    return [question for question in asked if not _ANYTHING_ELSE.search(question)]
+    every = _QUESTION.findall(text)
+    return [question for question in every if not _ANYTHING_ELSE.search(question)]
 
 
 def reads_as_refusal(text: str) -> bool:
@@ -56,8 +56,8 @@ def may_be_withdrawn(said: Sequence[AgentWords], replies: Sequence[UserWords]) -
     """Whether the user may have given a request up: by a reply that is no yes, to words that
     aren't a mere refusal, or by no reply to a question. Both are those after the last call."""
     if replies:
-        asked = replies[-1].question
-        refused = reads_as_refusal(asked) and not questions(asked)
+        question = replies[-1].question
+        refused = reads_as_refusal(question) and not questions(question)
         return assent(replies[-1].text) != "yes" and not refused
     return bool(said) and bool(questions(said[-1].text))
 

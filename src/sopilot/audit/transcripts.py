@@ -486,7 +486,7 @@ class Review:
         heard = [] if self.own else self._heard_before(call)
         if not heard or assent(heard[-1].text) != "yes":
             return ""
-        asked = confirmation(procedure, self.handbook.actions[call.action]) or ""
+        wording = confirmation(procedure, self.handbook.actions[call.action]) or ""
         since = [
             said.text
             for said in self.transcript.agent_messages
@@ -498,8 +498,8 @@ class Review:
             self.reading.run,
             self.reading.calls,
             self.transcript.calls,
-            named=placeholders(asked),
-            wording=f"{call.action} {asked}",
+            named=placeholders(wording),
+            wording=f"{call.action} {wording}",
             since_said="\n".join(since),
         )
 
