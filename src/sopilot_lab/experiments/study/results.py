@@ -143,8 +143,8 @@ def _cells(
 
 
 def _without_times(table: Table) -> None:
-    """Seconds are the machine's and the day's: a study's report is the same however often it
-    was interrupted. `lab report` has them."""
+    """Seconds are the machine's and the day's. Beside the wall-clock table, a study's report is
+    the same however often it was interrupted; `lab report` has them."""
     if _TIMES in table.header:
         place = list(table.header).index(_TIMES)
         table.header = [*table.header[:place], *table.header[place + 1 :]]
