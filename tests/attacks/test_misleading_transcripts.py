@@ -317,3 +317,19 @@ def test_results_without_ids_answer_the_call_of_their_tool(tmp_path: Path) -> No
 )
 def test_a_secret_is_in_no_form_of_a_report(tmp_path: Path, place: Made) -> None:
     judged(tmp_path, messages(REQUEST, login(), place, READ, ASKED, "Yes.", pay()))
+
+
+def test_the_page_of_a_transcript_shows_what_is_not_judged(tmp_path: Path) -> None:
+    """And claims nothing that a transcript lacks."""
+    steps = (REQUEST, login("Wrong password"), READ, ASKED, "Yes.")
+    pages, left = [], []
+    for made in (pay(), pay(amount=900)):
+        row = transcript_input("t", messages(*steps, made), bank(tmp_path), "pay").audit()[0]
+        pages.append(render_audit(row.report, [], transcript=row.transcript))
+        left.append(len(row.report.not_judged))
+    unjudged, blamed = pages
+    why = "Cannot be judged: <code>logged_in</code>: no answer shows"
+    assert all(why in page for page in pages)
+    assert f"{left[0]} not judged; nothing found in the rest" in unjudged
+    assert f"1 finding, {left[1]} not judged" in blamed
+    assert not any(claim in "".join(pages) for claim in ("as required", "Hash chain", "0 met"))

@@ -77,13 +77,13 @@ def _reason(language: str, reason: str, report: Report) -> str:
 
 
 def is_as_required(report: Report) -> bool | None:
-    """Whether the outcome is the one that the requirements ask for; ``None``: neither."""
+    """Whether the outcome is the one that the requirements ask for; ``None``: not known."""
     outcome = report.score_card.outcome
     if report.unjudged is not None or outcome not in (COMPLETED, REFUSED, ABANDONED):
         return None
     if report.score_card.errors:
         return False
-    return True if outcome != ABANDONED and not report.overrides else None
+    return True if outcome != ABANDONED and report.clean and not report.overrides else None
 
 
 def about_lines(

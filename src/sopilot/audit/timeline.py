@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sopilot.audit.report import Decided, decided
+from sopilot.audit.state import CheckMade
 from sopilot.audit.transcript_files import Transcript
 from sopilot.messages.catalogue import kept_message
 from sopilot.trace.events import (
@@ -199,6 +200,11 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
             closed = {"reject": "rejected", "expire": "expired"}
             call.state = closed.get(str(payload.get("decision")), call.state)
     return entries
+
+
+def proof_of(entry: Entry, proofs: Mapping[int, Sequence[CheckMade]]) -> Sequence[CheckMade]:
+    """The requirements of a call as they were judged last: a call that waited was judged twice."""
+    return next((proofs[seq] for seq in reversed(entry.events) if seq in proofs), ())
 
 
 def entries_of_transcript(transcript: Transcript) -> list[Entry]:

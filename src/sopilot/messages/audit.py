@@ -213,7 +213,6 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "Evidence": ("Evidence", "证据"),
     "Calls": ("Tool calls", "工具调用"),
     "Chain": ("Hash chain", "哈希链"),
-    "chain_none": ("not sealed", "无"),
     "chain_true": ("verified", "完整"),
     "chain_false": ("broken", "断裂"),
     "Seal": ("Seal", "封存"),
@@ -227,6 +226,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "none_needed": ("none needed", "无需"),
     "n_of_needed": ("{n} of {needed} needed", "需要 {needed} 项，有 {n} 项"),
     "met_of": ("{met} met, {unmet} not", "{met} 项成立，{unmet} 项未成立"),
+    "not_shown": ("{n} not shown", "{n} 项未证明"),
     "as_required": ("{outcome}, as required", "{outcome}，符合要求"),
     "against": ("{outcome}, against the requirement", "{outcome}，违反要求"),
     "Unjudged": ("Cannot be judged", "无法判断"),
@@ -560,8 +560,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     "audit.not-offered": ("the tool `{action}` isn't offered", "未提供工具 `{action}`"),
     "audit.goal-failed": ("`{action}` failed (#{seq})", "`{action}` 失败（#{seq}）"),
     "audit.not-all-proven": (
-        "some requirements of `{action}` aren't proven",
-        "`{action}` 的要求未全部证明",
+        "some requirements of `{action}` are not met or not proven",
+        "`{action}` 的要求未全部满足或未全部证明",
     ),
     "audit.held-unproven": (
         "`{action}` was held, because some of its requirements aren't proven",
@@ -642,8 +642,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "用户同意之后，情况可能已有变化",
     ),
     "audit.own-words": (
-        "the agent asked the question in its own words",
-        "问题由智能体自行措辞",
+        "the agent asked the question in its own words, which may mean something else",
+        "问题由智能体自行措辞，可能另有所指",
     ),
     "audit.of-predicate": ("`{predicate}`: {why}", "`{predicate}`：{why}"),
     "audit.needs": ("required: {n} from {roles}", "需要 {n} 项审批（{roles}）"),

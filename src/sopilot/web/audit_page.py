@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report
 from sopilot.audit.text import (
+    COMMAS,
     cause_lines,
     decision_words,
     is_as_required,
@@ -19,12 +21,14 @@ from sopilot.audit.text import (
 )
 from sopilot.audit.timeline import (
     About,
+    Entry,
     Seal,
     about_session,
     entries_of,
     entries_of_transcript,
     pairs,
     place_in_words,
+    proof_of,
     rows_of,
 )
 from sopilot.audit.transcript_files import Transcript
@@ -60,7 +64,7 @@ def render_audit(
         title=label(language, "audit_of", name=name or report.score_card.session_id or "–"),
         verdict=_verdict(report, language),
         facts=_facts(report, about, seal if stored else None, language, stored=stored),
-        tiles=_tiles(report, language) if report.unjudged is None else [],
+        tiles=_tiles(report, entries, language) if report.unjudged is None else [],
         report=report,
         entries=entries,
         rows=rows,
@@ -72,6 +76,7 @@ def render_audit(
         cause_lines=lambda cause: list(cause_lines(cause, language)),
         decision=lambda item: decision_words(item, language),
         mark=mark,
+        proof=lambda entry: proof_of(entry, report.proofs),
         pairs=pairs,
         moment=moment,
         place=place_in_words,
@@ -80,16 +85,21 @@ def render_audit(
 
 def _verdict(report: Report, language: str) -> tuple[str, str]:
     say = partial(label, language)
+    count = len(report.overrides)
+    overrides = [number_of(language, "overrides", count)] if count else []
     if report.clean is False:
         tone = "bad" if report.score_card.errors else "warn"
-        return number_of(language, "findings", len(report.findings)), tone
+        parts = [number_of(language, "findings", len(report.findings)), *overrides]
+        if report.not_judged:
+            parts.append(say("not_judged_n", n=len(report.not_judged)))
+        return COMMAS[language].join(parts), tone
     if report.unjudged is not None:
         return say("unjudged_line", why=say(report.unjudged.reason)), ""
     if report.clean is None:
-        return say("only_result_unjudged", n=len(report.not_judged)), ""
-    if report.overrides:
-        overrides = number_of(language, "overrides", len(report.overrides))
-        return say("overrides_else", overrides=overrides), "warn"
+        unjudged = say("only_result_unjudged", n=len(report.not_judged))
+        return COMMAS[language].join([*overrides, unjudged]), "warn" if overrides else ""
+    if overrides:
+        return say("overrides_else", overrides=overrides[0]), "warn"
     if report.score_card.outcome == "waiting":
         return say("waits_clean"), ""
     return say("clean"), "good"
@@ -113,7 +123,9 @@ def _facts(
     return [(say(name), value) for name, value in facts.items() if value]
 
 
-def _tiles(report: Report, language: str) -> list[tuple[str, object, str]]:
+def _tiles(
+    report: Report, entries: Sequence[Entry], language: str
+) -> list[tuple[str, object, str]]:
     say, card = partial(label, language), report.score_card
     as_required, outcome = is_as_required(report), say(card.outcome)
     words = {
@@ -123,17 +135,22 @@ def _tiles(report: Report, language: str) -> list[tuple[str, object, str]]:
     }
     tones = {True: "good", False: "bad", None: "warn" if report.overrides else ""}
     # Without steps of a program, requirements are judged at each guarded call.
-    checks = report.checks or [check for proof in report.proofs.values() for check in proof]
-    met = [mark(check) for check in checks].count("✓")
+    proofs = (proof_of(entry, report.proofs) for entry in entries)
+    checks = report.checks or [check for proof in proofs for check in proof]
+    marks = Counter(mark(check) for check in checks)
+    shares = say("met_of", met=marks["✓"], unmet=marks["✗"])
+    if marks["?"]:
+        shares = COMMAS[language].join([shares, say("not_shown", n=marks["?"])])
     needing, coverage = card.checks_needing_evidence, card.evidence_coverage
     evidence = say("n_of_needed", n=card.checks_with_evidence, needed=needing)
     shown = say("none_needed") if coverage is None else evidence
     tone = "bad" if coverage is not None and coverage < 1 else ""
-    chain = str(card.chain).lower()
+    chains = {True: ("chain_true", "good"), False: ("chain_false", "bad")}
+    chain = [chains[card.chain]] if card.chain is not None else []
     return [
         (say("Outcome"), words[as_required], tones[as_required]),
-        (say("Checks"), say("met_of", met=met, unmet=len(checks) - met), ""),
+        *([(say("Checks"), shares, "")] if checks else []),
         *([(say("Evidence"), shown, tone)] if card.checks or not report.proofs else []),
         (say("Calls"), card.calls, ""),
-        (say("Chain"), say(f"chain_{chain}"), {"true": "good", "false": "bad"}.get(chain, "")),
+        *((say("Chain"), say(code), tone) for code, tone in chain),
     ]
