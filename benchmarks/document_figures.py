@@ -71,10 +71,10 @@ def _tokens(figures_of: FiguresOf) -> Iterator[Quote]:
         "took {} times the prompt tokens and {} times the calls on Bank",
         (f"{paper['tokens']:.1f}", f"{paper['calls']:.1f}"),
     )
-    yield Quote(page, "takes {} times the tokens", (f"{pg['tokens']:.1f}",))
+    yield Quote(page, "`pg` takes {} times the tokens", (f"{pg['tokens']:.1f}",))
     yield Quote(
         page,
-        "and {} times the calls there under `pg`, and {} times the tokens",
+        "and {} times the calls of `flat`. `fused` takes {} times the tokens",
         (f"{pg['calls']:.1f}", f"{fused['tokens']:.2f}"),
     )
     for row in tokens["domains"]:
