@@ -18,6 +18,7 @@ import pytest
 import sopilot
 from sopilot.agent.approvers import RoleApprovers
 from sopilot.messages.errors import ProgramChanged
+from sopilot.stores.memory import MemoryStore
 
 HANDBOOK = """
 handbook: door
@@ -401,3 +402,53 @@ async def test_a_run_waits_for_the_next_message_and_goes_on_in_another_process(
     done = await goes_on(asked.session_id, "yes", opens, "Come in. Anything else?")
     assert done.waiting
     assert door.opened == ["Ada"]
+
+
+async def test_nobody_says_yes_in_the_place_of_a_user_who_is_waited_for(tmp_path: Path) -> None:
+    """The application resumes after an approval, say, or a restart."""
+    text = HANDBOOK.replace("approval: host", 'confirm: "The door opens for {name}."')
+    (tmp_path / "door.yaml").write_text(text, "utf-8")
+    door, runner = Door(), sopilot.load(tmp_path / "door.yaml", store=MemoryStore())
+    model = Scripted(("look_up", ADA), ("open_door", ADA))
+    asked = await runner.run("Ada.", tools=door, model=model, view="guard", wait_for_user=True)
+    resumed = await runner.resume(asked, tools=door, model=Scripted(("open_door", ADA)))
+    assert (resumed.waiting, resumed.reason) == (True, asked.reason)
+    assert door.opened == []
+
+
+ACCOUNTS = """
+handbook: accounts
+actions:
+  login: {input: {user: string, pin: {type: string, secret: true}}}
+  close: {input: {user: string}, irreversible: true, confirm: "Close {user}?"}
+predicates:
+  logged_in(user): {says: "{user} is logged in.", established_by: "login(user, pin)"}
+procedures:
+  close: {requires: logged_in(user)}
+"""
+
+
+@pytest.mark.parametrize(
+    "hides",
+    [("login", {"user": "acc-900", "pin": "acc-900"}), ("lookup", {"x": "acc-900"})],
+    ids=["as a secret", "in a tool that there isn't"],
+)
+async def test_a_question_shows_the_user_what_a_model_tries_to_hide(
+    tmp_path: Path, hides: tuple[str, dict[str, Any]]
+) -> None:
+    (tmp_path / "book.yaml").write_text(ACCOUNTS, "utf-8")
+    closed: list[str] = []
+
+    def login(user: str, pin: str) -> None:
+        if pin != "1234":
+            raise sopilot.ToolFailed("wrong pin")
+
+    tools = {"login": login, "close": lambda user: closed.append(user)}
+    runner = sopilot.load(tmp_path / "book.yaml", store=MemoryStore())
+    close = ("close", {"user": "acc-900"})
+    model = Scripted(hides, ("login", {"user": "acc-900", "pin": "1234"}), close)
+    asked = await runner.run("Hi.", tools=tools, model=model, view="guard", wait_for_user=True)
+    assert "acc-900" in asked.reason
+    done = await runner.resume(asked, tools=tools, model=Scripted(close, "Bye."), message="yes")
+    assert closed == ["acc-900"]
+    assert [finding.code for finding in (await runner.audit(done)).findings] == []

@@ -55,12 +55,15 @@ class Ended(RunEnded):
 class Waiting(UserAbsent):
     """People must decide or find out something before the run can go on. ``text`` is the
     answer to the model, where a call is what they must decide about; ``unknown``: the call was
-    sent, and its outcome is unknown."""
+    sent, and its outcome is unknown; ``asked``: the problem is a question of the runtime."""
 
-    def __init__(self, problem: str, text: str = "", *, unknown: bool = False) -> None:
+    def __init__(
+        self, problem: str, text: str = "", *, unknown: bool = False, asked: bool = False
+    ) -> None:
         super().__init__(problem)
         self.text = text
         self.unknown = unknown
+        self.asked = asked
 
 
 class Answered(NamedTuple):

@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from sopilot.machine.approvals import HeldCall
 from sopilot.machine.program_set import ProgramSet
-from sopilot.machine.state import Configuration
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Event
 from sopilot.trace.redaction import (
@@ -158,29 +157,17 @@ def secret_places(programs: ProgramSet) -> SecretPlaces:
 
 
 class Secrets:
-    """``places`` say where secrets stand, ``values`` are what was passed there."""
+    """``places`` say where secrets stand, ``values`` are what was passed there in these events."""
 
-    def __init__(
-        self,
-        programs: ProgramSet,
-        configuration: Configuration,
-        held: Iterable[HeldCall] = (),
-    ) -> None:
+    def __init__(self, programs: ProgramSet, events: Iterable[Event]) -> None:
         self.places = secret_places(programs)
         self.names = self.places.names
         self.values = SecretTexts()
         if self.names:
             names = "|".join(map(re.escape, sorted(self.names)))
             self._stated = re.compile(rf"^(\s*(?:{names})\s*[:=]).+$", re.MULTILINE)
-            called = [
-                dict(item.arguments)
-                for some in configuration.answers.values()
-                for item in some.values()
-            ]
-            called += [dict(item.arguments) for item in configuration.pending.values()]
-            called += [dict(process.known) for process in configuration.processes.values()]
-            called += [dict(item.arguments) for item in held]
-            self.values.learn(secrets_under(self.names, called))
+            for event in events:
+                self.learn(event)
 
     def learn(self, event: Event) -> frozenset[str]:
         """The undeclared names in it."""

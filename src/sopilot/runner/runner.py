@@ -6,7 +6,6 @@ import asyncio
 import functools
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from functools import partial
 from inspect import isawaitable
 from os import PathLike, fspath
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -127,6 +126,7 @@ class Runner:
             "inputs": dict(inputs or {}),
             "goal": goal,
             "arm": view,
+            "wait": wait_for_user,
         }
 
         @asynccontextmanager
@@ -138,7 +138,7 @@ class Runner:
                 view_named(about["arm"]),
                 own,
                 model_name=model if isinstance(model, str) else model.name,
-                user=self._user(about["request"], user, message, wait_for_user),
+                user=self._user(about, user, message, wait_for_user),
                 budgets=budgets,
                 watch=watch,
             )
@@ -172,13 +172,13 @@ class Runner:
         return stored
 
     def _user(
-        self, request: str, user: User | Reply | None, message: str | None, wait: bool
+        self, fields: Fields, user: User | Reply | None, message: str | None, wait: bool
     ) -> User | None:
-        if wait or message is not None:
-            if user is not None:
-                raise UserMistake("pass either `user`, or `wait_for_user` and `message`")
-            messages = [] if message is None else [message]
-            return _FunctionUser(request, partial(_next_message, messages))
+        if user is not None and (wait or message is not None):
+            raise UserMistake("pass either `user`, or `wait_for_user` and `message`")
+        request: str = fields["request"]
+        if wait or message is not None or (user is None and fields.get("wait")):
+            return _AbsentUser(request, message)
         return _FunctionUser(request, user) if callable(user) else user
 
     def _task(self, fields: Fields, tools: Tools, operator: Operator | None) -> Task:
@@ -367,11 +367,27 @@ class OpenHook:
         asyncio.run(self.__aexit__())
 
 
-async def _next_message(messages: list[str], text: str) -> str | None:
-    """The user's message, once; after that the run waits for another."""
-    if messages:
-        return messages.pop()
-    raise Waiting(text, f"The user is asked: {text}\nCall it again after the answer.")
+class _AbsentUser:
+    """Says one message, or none; after that the run waits for another."""
+
+    def __init__(self, request: str, message: str | None) -> None:
+        self._request = request
+        self._messages = [] if message is None else [message]
+
+    def opening(self) -> str:
+        return self._request
+
+    async def reply(self, message: str) -> str:
+        return self._next(message)
+
+    async def answer(self, about: str, question: str) -> str:
+        return self._next(question, asked=True)
+
+    def _next(self, shown: str, *, asked: bool = False) -> str:
+        if self._messages:
+            return self._messages.pop()
+        text = f"The user is asked: {shown}\nCall it again after the answer."
+        raise Waiting(shown, text, asked=asked)
 
 
 class _FunctionUser:

@@ -52,7 +52,7 @@ async def decide_or_queue(
         rules.require(vote, held, now)
         values = {**asdict(vote), "call_id": call_id, "seen": held.version}
         await store.queue_decision(session_id, values, at=now)
-        shown = Secrets(loaded.programs, loaded.configuration, [held]).shown_call(held)
+        shown = Secrets(loaded.programs, loaded.whole).shown_call(held)
         return shown, shown, True
 
 

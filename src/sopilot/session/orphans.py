@@ -64,7 +64,7 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     now = (clock or SystemClock()).now()
     loaded = await load(store, session_id)
     running = loaded.record.is_running(now)
-    secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
+    secrets = Secrets(loaded.programs, loaded.whole)
     held = tuple(
         secrets.shown_call(item) for item in loaded.ledger.held.values() if item.is_open(now)
     )

@@ -181,7 +181,7 @@ class Session:
         self._changes = dict(loaded.changes)
         self.machine: Machine = loaded.programs.machine(loaded.settings.limits)
         self.configuration: Configuration = loaded.configuration
-        self.secrets = Secrets(loaded.programs, loaded.configuration, loaded.ledger.held.values())
+        self.secrets = Secrets(loaded.programs, loaded.whole)
         self.ledger: CallLedger = loaded.ledger
         self._register = loaded.register
         self.head: Head = loaded.record.head
@@ -543,7 +543,7 @@ class Session:
         self._register.changing = programs.changing
         self._changes[note.seq] = programs
         self.programs = programs
-        self.secrets = Secrets(programs, at, self.ledger.held.values())
+        self.secrets = Secrets(programs, self._own_events)
         self.machine = programs.machine(self.settings.limits)
 
     async def commit(
