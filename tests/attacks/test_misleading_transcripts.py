@@ -31,6 +31,7 @@ actions:
     confirm: "{amount} is paid to {to}."
     approval: {roles: [boss], when: amount > 1000}
   close: {input: {user: string}, irreversible: true, confirm: false}
+  scan: {input: {user: string}, read_only: true, secret: [report]}
 predicates:
   logged_in(user): {says: "{user} has logged in.", established_by: "login(user, password)"}
   covered(user, amount):
@@ -274,6 +275,15 @@ def test_messages_of_another_shape_are_refused(tmp_path: Path, said: list[Messag
     assert judged(tmp_path, said) == REFUSED
 
 
+@pytest.mark.parametrize("shape", [float, lambda at: f"2026-01-01T00:00:{at:02}Z"])
+def test_messages_against_their_own_times_are_refused(tmp_path: Path, shape: Any) -> None:
+    timed = [{**message, "timestamp": shape(at)} for at, message in enumerate(HONEST)]
+    assert judged(tmp_path, timed) == CLEAN
+    assert judged(tmp_path, [*timed[:3], timed[-1], *timed[3:-1]]) == REFUSED
+    late = [{**timed[2], "timestamp": shape(50)}]
+    assert judged(tmp_path, [*timed[:2], *late, *timed[3:]]) == REFUSED
+
+
 def test_recordings_that_name_a_sender_are_read(tmp_path: Path) -> None:
     said = [
         {("sender" if name == "role" else name): value for name, value in message.items()}
@@ -317,6 +327,14 @@ def test_results_without_ids_answer_the_call_of_their_tool(tmp_path: Path) -> No
 )
 def test_a_secret_is_in_no_form_of_a_report(tmp_path: Path, place: Made) -> None:
     judged(tmp_path, messages(REQUEST, login(), place, READ, ASKED, "Yes.", pay()))
+
+
+@pytest.mark.parametrize(
+    "answer", [f"the report says {SECRET}", {"data": json.dumps({"report": SECRET})}]
+)
+def test_a_secret_field_in_text_is_masked(tmp_path: Path, answer: Any) -> None:
+    scan: Made = ("scan", {"user": "ann"}, answer)
+    assert judged(tmp_path, messages(REQUEST, login(), scan, READ, ASKED, "Yes.", pay())) == CLEAN
 
 
 def test_the_page_of_a_transcript_shows_what_is_not_judged(tmp_path: Path) -> None:

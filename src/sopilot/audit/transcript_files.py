@@ -15,6 +15,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from sopilot.audit.state import SessionCall
@@ -30,6 +31,9 @@ _READ_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call", "tool_use
 
 
 _CALL_TYPES, _RESULT_TYPES = ("function_call", "tool_use"), ("function_call_output", "tool_result")
+
+
+_TIMES = ("timestamp", "created_at", "created")
 
 
 _TEXT_TYPES = ("text", "input_text", "output_text")
@@ -286,6 +290,7 @@ def read_messages(
     names that are not the domain's tools, such as one that ends the dialog. ``effects`` are
     the actions that change something: a null is no success of theirs.
     """
+    _refuse_disorder(messages)
     judge_outcome = outcome or plain_outcome
     calls: list[SessionCall] = []
     waiting: list[_Open] = []
@@ -363,6 +368,35 @@ def _is_void(value: object) -> bool:
     """Whether an answer is no success of an action that changes something."""
     status = value.get("status") if isinstance(value, Mapping) else None
     return value is None or (isinstance(status, str) and status.lower() in _FAILED_STATUS)
+
+
+def _refuse_disorder(messages: Sequence[object]) -> None:
+    """Refuse messages whose times contradict their order. Results of one batch of calls may come
+    in any order."""
+    latest = said = float("-inf")
+    for number, message in enumerate(messages):
+        at = _time_of(message) if isinstance(message, Mapping) else None
+        if at is None or not isinstance(message, Mapping):
+            continue
+        is_result = message.get("role") == "tool"
+        if at < (said if is_result else latest):
+            raise unreadable(
+                number, "its time is before that of an earlier message", "sort messages by time"
+            )
+        latest, said = max(latest, at), said if is_result else at
+
+
+def _time_of(message: Mapping[str, Any]) -> float | None:
+    written = next((message[name] for name in _TIMES if message.get(name) is not None), None)
+    try:
+        if isinstance(written, int | float) and not isinstance(written, bool):
+            return float(written)
+        moment = datetime.fromisoformat(written) if isinstance(written, str) else None
+    except (ValueError, OverflowError):
+        return None
+    if moment is None:
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
 
 
 class _Open(NamedTuple):

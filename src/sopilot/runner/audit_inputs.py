@@ -34,8 +34,8 @@ from sopilot.runner.sources import compile_source, sopbench
 from sopilot.runner.store_access import StoreAccess
 from sopilot.trace.events import Event
 from sopilot.trace.files import Problem, TraceFile, as_recorded, read_trace, verify_trace
-from sopilot.trace.redaction import SecretTexts, mask, secrets_under, without_names
-from sopilot.values.json import JSON
+from sopilot.trace.redaction import MASK, SecretTexts, mask, secrets_under, without_names
+from sopilot.values.json import JSON, parts_of
 from sopilot.values.text import Lines
 from sopilot.views.catalogue import VIEWS
 
@@ -221,6 +221,13 @@ def _without_secrets(book: Handbook, transcript: Transcript, name: str, report: 
         arguments = shown(call.arguments)
         clear = arguments if isinstance(arguments, Mapping) else {}
         named = str(shown(call.action))
+        action = book.actions.get(call.action)
+        hidden = set(action.secrets) if action is not None else set()
+        # Text may hold a secret field in a form that nobody can find.
+        if hidden and not any(
+            isinstance(part, Mapping) and part.keys() & hidden for part in parts_of(call.value)
+        ):
+            call = replace(call, value=MASK)
         calls.append(replace(call, action=named, arguments=clear, value=shown(call.value)))
     clear_transcript = replace(transcript, calls=tuple(calls))
     return Audited(name, report.with_texts(shown), transcript=clear_transcript)
