@@ -21,7 +21,7 @@ from sopilot.compiler.recipes import RankedRecipes
 from sopilot.compiler.schedule import goal_terms
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.model import BUILT_IN, Action, ActionCall, Input, Predicate, Procedure
-from sopilot.handbook.requirements import Binding, Constant, Leaf, Name, Path
+from sopilot.handbook.requirements import Binding, Constant, Leaf, Name, Path, Term
 from sopilot.program.model import (
     MISSING_RECIPE,
     Act,
@@ -80,18 +80,10 @@ def optional_names(
     """Those names that no check needs."""
     if not optional:
         return ()
-    needed = {
-        term
-        for leaf in required
-        for parameter, term in leaf.arguments
-        if parameter not in optional.get(leaf.predicate, ())
-    }
-    may = {
-        term
-        for leaf in required
-        for parameter, term in leaf.arguments
-        if parameter in optional.get(leaf.predicate, ())
-    }
+    needed, may = set[Term](), set[Term]()
+    for leaf in required:
+        for parameter, term in leaf.arguments:
+            (may if parameter in optional.get(leaf.predicate, ()) else needed).add(term)
     return tuple(name for name in names if Name(name) in may - needed)
 
 

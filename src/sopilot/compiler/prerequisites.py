@@ -18,7 +18,7 @@ author's order. ``unopened_gates`` reports checks whose gate may still be shut:
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sopilot.handbook.model import Action, Predicate, Recipe
 from sopilot.handbook.requirements import (
@@ -67,22 +67,17 @@ class Guard:
     hoisted: bool
 
 
+@dataclass(slots=True)
 class GuardClosure:
     """The closure for one set of actions and predicates; results are kept per leaf."""
 
-    def __init__(
-        self,
-        actions: Mapping[str, Action],
-        predicates: Mapping[str, Predicate],
-        chosen: Chosen,
-    ) -> None:
-        self.same: dict[str, Leaf] = {}
-        """Key → the first leaf with that key."""
-        self._actions = actions
-        self._predicates = predicates
-        self._chosen = chosen
-        self._of_leaf: dict[str, tuple[tuple[Leaf, str], ...]] = {}
-        self._needed: dict[str, frozenset[Leaf]] = {}
+    actions: Mapping[str, Action]
+    predicates: Mapping[str, Predicate]
+    chosen: Chosen
+    same: dict[str, Leaf] = field(default_factory=dict)
+    """Key → the first leaf with that key."""
+    _of_leaf: dict[str, tuple[tuple[Leaf, str], ...]] = field(default_factory=dict)
+    _needed: dict[str, frozenset[Leaf]] = field(default_factory=dict)
 
     def direct(self, leaf: Leaf) -> tuple[tuple[Leaf, str], ...]:
         """The gates that verifying or opening this leaf needs, each with the action."""
@@ -108,15 +103,15 @@ class GuardClosure:
     def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:
         needed: dict[Leaf, str] = {}
         for action, demanded in self._demanded(leaf):
-            for gate in required_gates(demanded, self._predicates):
+            for gate in required_gates(demanded, self.predicates):
                 needed.setdefault(self.same.setdefault(gate.key, gate), action)
         return needed.items()
 
     def _demanded(self, leaf: Leaf) -> Iterator[tuple[str, Tree]]:
         """What the calls that verify or open the leaf require, about its arguments."""
-        opening = self._predicates[leaf.predicate].established_by
-        for call in self._chosen(leaf.predicate) if opening is None else (opening,):
-            requires = self._actions[call.action].requires
+        opening = self.predicates[leaf.predicate].established_by
+        for call in self.chosen(leaf.predicate) if opening is None else (opening,):
+            requires = self.actions[call.action].requires
             if requires != NOTHING:
                 arguments = dict(leaf.arguments)
                 terms = dict(substitute_binding(plain_binding(call.arguments), arguments))
@@ -154,7 +149,7 @@ class GuardClosure:
 
     def _not_hoisted(self, leaf: Leaf) -> Iterable[tuple[str, Leaf]]:
         for action, demanded in self._demanded(leaf):
-            hoisted = required_gates(demanded, self._predicates)
+            hoisted = required_gates(demanded, self.predicates)
             for needed in leaves(demanded):
                 # A gate that may only be opened while it is shut has no prerequisite in that.
                 if needed not in hoisted and needed != negate(leaf):

@@ -15,7 +15,7 @@ guarded action that a model judges or that can't be proven.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sopilot.compiler.factoring import Group, Names
 from sopilot.compiler.prerequisites import required_gates
@@ -28,33 +28,31 @@ from sopilot.messages.errors import UserMistake
 from sopilot.program.model import Act, ActionFacts, Arguments, Function, Kind, Local, Program
 
 
+@dataclass(slots=True)
 class Callees:
     """The function and arguments of each check. ``scope`` are the names of the process,
     ``optional`` the parameters of each predicate that may have no value."""
 
-    def __init__(
-        self, names: Names, scope: frozenset[str], optional: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        self._names = names
-        self._scope = scope
-        self._optional = optional
-        self.predicates: dict[str, None] = {}
-        """The predicates of all resolved leaves, in order."""
+    names: Names
+    scope: frozenset[str]
+    optional: Mapping[str, tuple[str, ...]]
+    predicates: dict[str, None] = field(default_factory=dict)
+    """The predicates of all resolved leaves, in order."""
 
     def of(self, leaf: Leaf | Group) -> tuple[str, Arguments]:
         if isinstance(leaf, Group):
-            passed = (name for name in leaf.parameters if name in self._scope)
+            passed = (name for name in leaf.parameters if name in self.scope)
             return leaf.name, tuple((name, Local(name)) for name in passed)
         self.predicates[leaf.predicate] = None
-        optional = self._optional.get(leaf.predicate, ())
+        optional = self.optional.get(leaf.predicate, ())
         arguments = tuple(
             [
-                (parameter, argument_of(term, self._scope))
+                (parameter, argument_of(term, self.scope))
                 for parameter, term in leaf.arguments
                 if parameter not in optional or isinstance(term, Name)
             ]
         )
-        return self._names.rule(leaf.predicate), arguments
+        return self.names.rule(leaf.predicate), arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,44 +168,37 @@ def _carried_out(recipe: Recipe, offered: frozenset[str]) -> Recipe:
     return tuple(usable)
 
 
+@dataclass(slots=True)
 class ChosenRecipes:
     """Ranks the recipes of predicates on first use. It has no reference to the compiler, so that no
     reference cycle keeps a compiler alive."""
 
-    def __init__(
-        self,
-        predicates: Mapping[str, Predicate],
-        actions: Mapping[str, Action],
-        offered: frozenset[str],
-        *,
-        wide_first: bool,
-    ) -> None:
-        self._predicates = predicates
-        self._actions = actions
-        self._offered = offered
-        self._wide_first = wide_first
-        self._ranked: dict[str, RankedRecipes] = {}
+    predicates: Mapping[str, Predicate]
+    actions: Mapping[str, Action]
+    offered: frozenset[str]
+    wide_first: bool
+    ranked: dict[str, RankedRecipes] = field(default_factory=dict)
 
     def of(self, predicate: str) -> RankedRecipes:
-        ranked = self._ranked.get(predicate)
+        ranked = self.ranked.get(predicate)
         if ranked is None:
-            ranked = self._ranked[predicate] = self._rank(self._predicates[predicate])
+            ranked = self.ranked[predicate] = self._rank(self.predicates[predicate])
         return ranked
 
     def _rank(self, predicate: Predicate) -> RankedRecipes:
         notes: list[str] = []
         ranked: list[tuple[_Rank, Recipe, Recipe, frozenset[Tree]]] = []
         for position, recipe in enumerate(predicate.recipes):
-            usable = _carried_out(recipe, self._offered)
-            absent = tuple(call for call in recipe if call.action not in self._offered)
+            usable = _carried_out(recipe, self.offered)
+            absent = tuple(call for call in recipe if call.action not in self.offered)
             if not usable:
                 notes.append(f"dropped: {_called(absent)} is not offered")
                 continue
-            actions = [self._actions[call.action] for call in usable]
+            actions = [self.actions[call.action] for call in usable]
             gates = frozenset(
                 substitute(gate, dict(plain_binding(call.arguments)))
                 for call, action in zip(usable, actions, strict=True)
-                for gate in required_gates(action.requires, self._predicates)
+                for gate in required_gates(action.requires, self.predicates)
             )
             unknown = sum(
                 _values_to_find(call, action, predicate.parameters)
@@ -216,8 +207,8 @@ class ChosenRecipes:
             # A reader that replaces only a part of the recipe proves less than the whole.
             left_out = len(recipe) - len(usable)
             reads_all = [action.full_state for action in actions]
-            whole = self._wide_first and not left_out and all(reads_all)
-            wide = not self._wide_first and any(reads_all)
+            whole = self.wide_first and not left_out and all(reads_all)
+            wide = not self.wide_first and any(reads_all)
             key = (not whole, left_out, wide, unknown, len(gates), len(usable), position)
             ranked.append((key, usable, absent, gates))
         ranked.sort(key=lambda entry: entry[0])
@@ -238,13 +229,13 @@ class ChosenRecipes:
 
     def verifying(self, predicate: str) -> Recipe:
         """The chosen recipe; empty if no tool verifies the predicate."""
-        result = self._predicates[predicate]
+        result = self.predicates[predicate]
         unverified = result.tool_free or result.done is not None
         return () if unverified else self.of(predicate).chosen
 
     def among(self, predicates: Iterable[str]) -> dict[str, RankedRecipes]:
         """The ranked recipes of those predicates that have any."""
-        return {name: self._ranked[name] for name in predicates if name in self._ranked}
+        return {name: self.ranked[name] for name in predicates if name in self.ranked}
 
 
 def _called(recipe: Recipe) -> str:

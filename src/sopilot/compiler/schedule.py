@@ -16,7 +16,7 @@ slot, and the machine reuses a bound result.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from sopilot.compiler.factoring import FactorNode, Group, Plan, numbered
 from sopilot.compiler.threading import thread
@@ -119,44 +119,30 @@ _Draft = tuple[str, str, Arguments, str, bool]
 """A check without its targets: label, function, arguments, slot, wanted."""
 
 
+@dataclass(slots=True, eq=False)
 class VisitMark:
     """A target whose position in the code isn't known yet."""
 
-    __slots__ = ("position", "used")
-
-    position: int
-
-    def __init__(self) -> None:
-        self.used = False
+    position: int = -1
+    used: bool = False
 
 
 _Goes = tuple[VisitMark | None, VisitMark] | None
 """The targets of a step if it is met (``None``: the next step) and if it isn't."""
 
 
+@dataclass(slots=True)
 class Schedule:
     """Emits the steps of one function."""
 
-    __slots__ = (
-        "_known",
-        "_labels",
-        "_refusals",
-        "_resolve",
-        "_slot_names",
-        "_slots",
-        "_steps",
-        "_undo",
-    )
-
-    def __init__(self, resolve: Resolve) -> None:
-        self._resolve = resolve
-        self._steps: list[tuple[Step | _Draft, _Goes]] = []
-        self._labels: dict[str, int] = {}
-        self._slots: dict[str, str] = {}
-        self._slot_names: dict[str, int] = {}
-        self._known: dict[str, bool | None] = {}
-        self._undo: list[tuple[str, bool | None, bool]] = []
-        self._refusals: dict[str, VisitMark] = {}
+    _resolve: Resolve
+    _steps: list[tuple[Step | _Draft, _Goes]] = field(default_factory=list)
+    _labels: dict[str, int] = field(default_factory=dict)
+    _slots: dict[str, str] = field(default_factory=dict)
+    _slot_names: dict[str, int] = field(default_factory=dict)
+    _known: dict[str, bool | None] = field(default_factory=dict)
+    _undo: list[tuple[str, bool | None, bool]] = field(default_factory=list)
+    _refusals: dict[str, VisitMark] = field(default_factory=dict)
 
     # --- whole functions -------------------------------------------------------------
 

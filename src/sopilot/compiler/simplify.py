@@ -20,7 +20,7 @@ and its opposite need not hold either.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sopilot.compiler.prerequisites import CONJUNCTION
 from sopilot.handbook.model import Action, Predicate
@@ -53,23 +53,17 @@ class Dropped:
     impossible: bool
 
 
+@dataclass(slots=True)
 class Settled:
     """``postpones``: options that no tool verifies wait for the others; else every option of an
     ``any`` is checked, as the paper's evidence-complete schedule does."""
 
-    def __init__(
-        self,
-        actions: Mapping[str, Action],
-        predicates: Mapping[str, Predicate],
-        *,
-        postpones: bool = True,
-    ) -> None:
-        self._postpones = postpones
-        self._actions = actions
-        self._predicates = predicates
-        self.dropped: list[Dropped] = []
-        self.postponed: list[Tree] = []
-        """Options that are tried only if no other option holds."""
+    actions: Mapping[str, Action]
+    predicates: Mapping[str, Predicate]
+    postpones: bool = True
+    dropped: list[Dropped] = field(default_factory=list)
+    postponed: list[Tree] = field(default_factory=list)
+    """Options that are tried only if no other option holds."""
 
     def tree(self, tree: Tree) -> Tree:
         """The tree that is left to check; unchanged if nothing could satisfy it."""
@@ -77,7 +71,7 @@ class Settled:
         if isinstance(left, Dropped):
             self.dropped.clear()
             left = tree
-        return self._postpone(left) if self._postpones else left
+        return self._postpone(left) if self.postpones else left
 
     def _postpone(self, tree: Tree) -> Tree:
         if isinstance(tree, Leaf):
@@ -98,7 +92,7 @@ class Settled:
 
     def _owes_nothing(self, tree: Tree) -> bool:
         """Whether no tool verifies any of it."""
-        some = [self._predicates[leaf.predicate] for leaf in leaves(tree)]
+        some = [self.predicates[leaf.predicate] for leaf in leaves(tree)]
         return bool(some) and all(item.tool_free and not item.is_gate for item in some)
 
     def _left(self, tree: Tree, facts: Facts, *, complete: bool = False) -> Tree | Dropped:
@@ -192,7 +186,7 @@ class Settled:
         """``met``: the leaf holds; otherwise only its opposite wasn't met."""
         if self._disturbs(leaf.predicate):
             facts.clear()
-        elif self._predicates[leaf.predicate].established_by is None and (
+        elif self.predicates[leaf.predicate].established_by is None and (
             met or leaf.question not in facts
         ):
             facts[leaf.question] = (leaf, met)
@@ -206,12 +200,12 @@ class Settled:
 
     def _disturbs(self, name: str) -> bool:
         """Whether looking at a predicate may change what was seen before."""
-        predicate = self._predicates[name]
+        predicate = self.predicates[name]
         called = [call.action for recipe in predicate.recipes for call in recipe]
         if predicate.established_by is not None:
             called.append(predicate.established_by.action)
         return any(
-            bool(self._actions[item].changes) or self._actions[item].is_guarded for item in called
+            bool(self.actions[item].changes) or self.actions[item].is_guarded for item in called
         )
 
 

@@ -14,7 +14,7 @@ A check that wasn't met may be undecided, so only the wanted result is excluded.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from sopilot.program.model import Act, Branch, Check, Function, Step
 from sopilot.program.walk import Successors, continuations, reachable, step_graph
@@ -107,48 +107,41 @@ def _checked_below(
     return below
 
 
+@dataclass(slots=True)
 class _Specialised:
     """The code with a copy of each step per set of known results; equal copies are merged."""
 
-    def __init__(
-        self,
-        steps: Sequence[Step],
-        targets: Sequence[tuple[int, ...]],
-        needed: Sequence[frozenset[str]],
-        *,
-        to_the_letter: bool = True,
-    ) -> None:
-        self._steps = steps
-        self._targets = targets
-        self._needed = needed
-        self._to_the_letter = to_the_letter
-        self.nodes: list[_Node] = []
-        self._same: dict[object, int] = {}
-        self._made: dict[object, int] = {}
+    steps: Sequence[Step]
+    targets: Sequence[tuple[int, ...]]
+    needed: Sequence[frozenset[str]]
+    to_the_letter: bool = True
+    nodes: list[_Node] = field(default_factory=list)
+    same: dict[object, int] = field(default_factory=dict)
+    made: dict[object, int] = field(default_factory=dict)
 
     def node(self, index: int, facts: _Facts) -> int:
-        facts = {slot: may for slot, may in facts.items() if slot in self._needed[index]}
+        facts = {slot: may for slot, may in facts.items() if slot in self.needed[index]}
         key = (index, frozenset(facts.items()))
-        if key not in self._made:
-            self._made[key] = self._make(index, facts)
-        return self._made[key]
+        if key not in self.made:
+            self.made[key] = self._make(index, facts)
+        return self.made[key]
 
     def _make(self, index: int, facts: _Facts) -> int:
-        step = self._steps[index]
+        step = self.steps[index]
         if not isinstance(step, Check):
-            targets = tuple(self.node(to, facts) for to in self._targets[index])
+            targets = tuple(self.node(to, facts) for to in self.targets[index])
             if isinstance(step, Branch):
                 then, otherwise = targets
                 if then == otherwise:
                     return then
             return self._kept_target(index, targets)
-        if_met, if_unmet = self._targets[index]
+        if_met, if_unmet = self.targets[index]
         may = facts.get(step.slot, _ANY)
         wanted = frozenset((step.wanted,))
         if may <= wanted:
             return self.node(if_met, facts)
         contradicted = may == frozenset((not step.wanted,))
-        if not may & wanted and (self._to_the_letter or not contradicted):
+        if not may & wanted and (self.to_the_letter or not contradicted):
             return self.node(if_unmet, facts)
         met = self.node(if_met, {**facts, step.slot: may & wanted})
         unmet = self.node(if_unmet, {**facts, step.slot: may - wanted})
@@ -157,8 +150,8 @@ class _Specialised:
         return self._kept_target(index, (met, unmet))
 
     def _kept_target(self, index: int, targets: tuple[int, ...]) -> int:
-        key = (_bare(self._steps[index]), targets)
-        result = self._same.setdefault(key, len(self.nodes))
+        key = (_bare(self.steps[index]), targets)
+        result = self.same.setdefault(key, len(self.nodes))
         if result == len(self.nodes):
             self.nodes.append(_Node(index, targets))
         else:

@@ -15,20 +15,15 @@ from sopilot.program.model import Act
 from sopilot.values.json import JSON
 
 
-class Absent:
+class Absent(NamedTuple):
     """A missing value; ``why`` says what is missing. ``callable``: a call would supply it, and
     ``again`` says why an earlier answer doesn't count. ``awaited``: that call isn't answered
     yet."""
 
-    __slots__ = ("again", "awaited", "callable", "why")
-
-    def __init__(
-        self, why: str, *, callable: bool = False, again: str = "", awaited: bool = False
-    ) -> None:
-        self.why = why
-        self.callable = callable
-        self.again = again
-        self.awaited = awaited
+    why: str
+    callable: bool = False
+    again: str = ""
+    awaited: bool = False
 
 
 Values = Callable[[str], "JSON | Absent"]
