@@ -9,8 +9,9 @@ from vm_programs import program
 from vm_runs import Run
 
 from sopilot.handbook.requirements import Path
-from sopilot.machine.proof.leaves import LeafVerdict, ProofLevel, Prover
+from sopilot.machine.proof.leaves import LeafVerdict, Prover
 from sopilot.machine.proof.licence import Licence, license_call
+from sopilot.machine.state import ProofLevel
 from sopilot.program.model import (
     Act,
     Always,

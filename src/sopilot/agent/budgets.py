@@ -87,8 +87,8 @@ class Spending:
                 spending.domain_calls += 1
             elif event.kind == "user_said":
                 reply += 1
-            elif event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
-                details = event.payload["details"]
+            elif event.note == MODEL_REQUEST:
+                details = event.details
                 blank = {item.name: 0 for item in fields(RequestRecord) if item.default is MISSING}
                 known = {name: details[name] for name in _RECORDED if name in details}
                 spending.requests.append(RequestRecord(**blank | known))

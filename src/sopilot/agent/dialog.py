@@ -7,7 +7,7 @@ note of a request keeps the calls as the model wrote them, and a second note the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from sopilot.agent.toolbox import END_SESSION
@@ -129,7 +129,7 @@ class RecordedDialog:
         elif kind == "domain_result":
             self._result(event)
         elif kind == "note":
-            self._note(payload["name"], payload["details"])
+            self._note(event.note, event.details)
         elif kind in _STEPS and event.actor == Actor.MODEL and self._reply is not None:
             self._reply.steps.append(did(kind, self._step_tool))
 
@@ -150,8 +150,7 @@ class RecordedDialog:
         else:  # of an agent whose messages aren't on record
             self._append(Message("assistant", tool_calls=(call,)), _answer(call, text))
 
-    def _note(self, name: str, details: object) -> None:
-        fields: Fields = details if isinstance(details, Mapping) else {}
+    def _note(self, name: str, fields: Fields) -> None:
         if name == MODEL_REQUEST:
             self._append()
             self._reply = _Reply([ToolCall(*map(str, item)) for item in fields.get("calls", ())])

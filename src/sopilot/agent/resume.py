@@ -31,9 +31,9 @@ def must_start_again(session: Session) -> bool:
     went_over = False
     for sealed in reversed(session.events):
         event = sealed.event
-        if event.kind == "note" and event.payload["name"] == MODEL_REQUEST:
+        if event.note == MODEL_REQUEST:
             return False
-        went_over |= event.kind == "note" and event.payload["name"] == PROGRAM_CHANGED
+        went_over |= event.note == PROGRAM_CHANGED
         if went_over and event.kind == "fail" and event.actor == Actor.RUNTIME:
             return True
     return False

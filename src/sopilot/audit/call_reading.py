@@ -17,7 +17,6 @@ from sopilot.audit.leaf_reading import (
     OTHER,
     PART,
     VALUE,
-    AuditGrade,
     Lack,
     LeafReading,
     Moment,
@@ -28,6 +27,7 @@ from sopilot.audit.leaf_reading import (
 from sopilot.audit.state import AuditState, DoubtKey, ProcessView, filled_sentence
 from sopilot.handbook.requirements import Constant, Path
 from sopilot.machine.layout import FunctionLayout
+from sopilot.machine.state import ProofLevel, weakest
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import sentence
 from sopilot.program.model import Act, Check, Do, Emit, Kind
@@ -63,29 +63,14 @@ class CallReading:
     checks: tuple[LeafReading, ...] = ()
 
     @property
-    def grade(self) -> AuditGrade:
+    def grade(self) -> ProofLevel:
         if self.doubts:
-            return AuditGrade.CLAIMED
-        ranks = list(AuditGrade)
-        return min((leaf.grade for leaf in self.leaves), key=ranks.index, default=AuditGrade.PROVEN)
+            return ProofLevel.CLAIMED
+        return weakest(leaf.grade for leaf in self.leaves)
 
     @property
     def keys(self) -> frozenset[DoubtKey]:
         return frozenset(doubt.key for doubt in self.doubts)
-
-
-def moment_of(run: AuditState, process: ProcessView, known: Mapping[str, JSON]) -> Moment:
-    return Moment(
-        run.session_calls,
-        run.facts,
-        run.goal_actions,
-        run.judge,
-        process,
-        known,
-        run.clock,
-        run.principals,
-        run.connected,
-    )
 
 
 def read_call(
@@ -122,7 +107,7 @@ def _read(
     for why in _argument_problems(run, step, arguments):
         return CallReading((Doubt(VALUE, why, values={"": dict(arguments)}),))
     values = values_at_the_act(process, step, arguments)
-    path = _Path(moment_of(run, process, values), values)
+    path = _Path(Moment(run, process, values), values)
     cursor = process.frames[0].cursor
     walk = Walk(process.program.functions, path, values, cursor, exhaustive=True)
     reached = walk.enter(Activation(process.program.entry, values)) is True
@@ -142,7 +127,7 @@ def _argument_problems(run: AuditState, step: Act, arguments: Mapping[str, JSON]
             yield sentence("audit.not-an-input", name=name)
     for name in facts.required if facts is not None else ():
         if arguments.get(name) is None:
-            yield sentence("audit.input-absent", name=name)
+            yield sentence("missing-key", name=name)
     mistyped = mistyped_input(run.facts, step.action, arguments)
     if mistyped:
         yield sentence("audit.input-type", name=mistyped)
@@ -153,7 +138,7 @@ def _argument_problems(run: AuditState, step: Act, arguments: Mapping[str, JSON]
                 yield sentence("audit.not-fixed", name=name)
         elif not isinstance(term, Path) and name in arguments:
             if term.name in seen and not same(seen[term.name], arguments[name]):
-                yield sentence("audit.inputs-differ", name=term.name)
+                yield sentence("two-values", name=term.name)
             seen[term.name] = arguments[name]
 
 
@@ -203,10 +188,10 @@ class _Path:
     def _trusted(self, callee: FunctionLayout, reading: LeafReading) -> LeafReading:
         """A guarded action rests on a model's word only where the handbook says so."""
         by_model = callee.function.judged_by_model
-        if reading.grade is not AuditGrade.ATTESTED or by_model or reading.holds is None:
+        if reading.grade is not ProofLevel.ATTESTED or by_model or reading.holds is None:
             return reading
-        why = sentence("audit.only-model")
-        return replace(reading, holds=None, grade=AuditGrade.CLAIMED, lack=Lack(MODEL, why))
+        why = sentence("model-only")
+        return replace(reading, holds=None, grade=ProofLevel.CLAIMED, lack=Lack(MODEL, why))
 
     def doubts(self, action: str) -> tuple[Doubt, ...]:
         """The unproven leaves that the process relied on; if there are none, all unproven

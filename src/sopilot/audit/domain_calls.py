@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sopilot.audit.call_reading import moment_of, values_at_the_act
+from sopilot.audit.call_reading import values_at_the_act
 from sopilot.audit.endings import can_accept, remaining_checks
 from sopilot.audit.guarded_calls import hold, judge_guard, judge_proof
 from sopilot.audit.leaf_reading import Moment, touches
@@ -68,7 +68,7 @@ def is_reread(
     held = [item.arguments for item in run.requests.values() if item.process == process.id]
     for arguments in ({}, *held):
         values = {**process.root_values, **values_at_the_act(process, step, arguments)}
-        if _is_asked_for(moment_of(run, process, values), call, values):
+        if _is_asked_for(Moment(run, process, values), call, values):
             return True
     return False
 
@@ -427,8 +427,8 @@ def decision(run: AuditState, event: Event) -> None:
 
 
 def note(run: AuditState, event: Event) -> None:
-    name, details = event.payload.get("name"), event.payload.get("details")
-    if not isinstance(details, Mapping):
+    name, details = event.note, event.details
+    if not details:
         return
     call_id = str(details.get("call_id", ""))
     if name == CLOCK and event.actor == Actor.RUNTIME:

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from sopilot.audit.call_reading import moment_of, read_call
-from sopilot.audit.leaf_reading import VERDICT, Unreadable
+from sopilot.audit.call_reading import read_call
+from sopilot.audit.leaf_reading import VERDICT, Moment, Unreadable
 from sopilot.audit.state import (
     AuditState,
     ProcessView,
@@ -229,7 +229,7 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
     if step.action in run.not_offered:
         return sentence("audit.not-offered", action=step.action)
     if process.goal_failed is not None:
-        return sentence("audit.goal-failed", action=step.action, seq=process.goal_failed)
+        return sentence("call-failed", action=step.action, seq=process.goal_failed)
     if process.direct:
         arguments = {
             parameter: value
@@ -268,7 +268,7 @@ def _undecided(run: AuditState, process: ProcessView, here: Position) -> str:
     then the safe side."""
     values = {**here.process.known, **here.frame.locals}
     try:
-        reading = moment_of(run, process, values).read(here.layout, here.frame.locals)
+        reading = Moment(run, process, values).read(here.layout, here.frame.locals)
     except Unreadable:
         return ""
     if reading.holds is not None or reading.lack is None or reading.lack.code != VERDICT:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sopilot.audit.call_reading import CallReading, read_call
-from sopilot.audit.leaf_reading import AuditGrade
 from sopilot.audit.state import (
     CLOSING,
     AuditState,
@@ -19,6 +18,7 @@ from sopilot.audit.state import (
 )
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.approvals import count_approvals
+from sopilot.machine.state import ProofLevel
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import SopilotError
@@ -359,27 +359,25 @@ def _spelled(leaf: Mapping[str, JSON]) -> str:
     return spell([leaf.get(name) for name in names])
 
 
-_GRADES: tuple[JSON, ...] = tuple(AuditGrade)
-
-
 def disagree(
     run: AuditState,
     event: Event,
     process: ProcessView,
     what: str,
     recorded: JSON,
-    shown: AuditGrade,
+    shown: ProofLevel,
     predicate: str | None = None,
 ) -> None:
     """An error where the record says more than the trace shows, else a warning."""
-    rank = _GRADES.index(recorded) if recorded in _GRADES else len(_GRADES)
+    levels: list[JSON] = list(ProofLevel)
+    says_more = recorded not in levels or levels.index(recorded) < levels.index(shown)
     run.find(
         "guard-disagrees",
         event,
         sentence("audit.recorded-as", what=what, recorded=recorded, shown=shown),
         process=process,
         predicate=predicate,
-        severity=Severity.ERROR if rank > _GRADES.index(shown) else Severity.WARNING,
+        severity=Severity.ERROR if says_more else Severity.WARNING,
         recorded=str(recorded),
         shown=str(shown),
     )

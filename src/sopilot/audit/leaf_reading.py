@@ -8,15 +8,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import dataclass
 from functools import cached_property
 
 from sopilot.audit.findings import Unjudgeable
-from sopilot.audit.state import Judged, ProcessView, SessionCall, calls_of, newest_answer
+from sopilot.audit.state import (
+    AuditState,
+    Judged,
+    ProcessView,
+    SessionCall,
+    calls_of,
+    newest_answer,
+)
 from sopilot.handbook.requirements import Constant, Path
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.recipes import MOST_ELEMENTS
+from sopilot.machine.state import ProofLevel
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, ActionFacts, Kind, Local, Unknown
@@ -35,13 +42,6 @@ from sopilot.values.json import (
 from sopilot.values.schema import violation
 
 
-class AuditGrade(StrEnum):
-    CLAIMED = "claimed"
-    ATTESTED = "attested"
-    STATED = "stated"
-    PROVEN = "proven"
-
-
 class Unreadable(Exception):
     """A value that the proof needs is withheld, or no evaluator for verdicts is available."""
 
@@ -53,30 +53,21 @@ class Unreadable(Exception):
 class Moment:
     """The trace up to an event. ``known`` are the process's values."""
 
-    calls: Sequence[SessionCall]
-    facts: Mapping[str, ActionFacts]
-    goal_actions: frozenset[str]
-    judge: Judge | None
+    run: AuditState
     process: ProcessView
     known: Mapping[str, JSON]
-    clock: str = ""
-    """The clock's last reading."""
-    principals: tuple[FunctionLayout, ...] = ()
-    """The gates that are open for one customer at a time."""
-    connected: Mapping[str, int] = field(default_factory=dict)
-    """Action → since when it is called on its present connection."""
 
     def is_elsewhere(self, action: str, seq: int) -> bool:
         """P8: whether an action was on an earlier connection then, and its state isn't shared."""
-        facts = self.facts.get(action)
+        facts = self.run.facts.get(action)
         shared = facts is not None and facts.shared
-        return not shared and seq < self.connected.get(action, -1)
+        return not shared and seq < self.run.connected.get(action, -1)
 
     def touches(self, action: str, verifier: str) -> bool:
-        return touches(self.facts, self.goal_actions, action, verifier)
+        return touches(self.run.facts, self.run.goal_actions, action, verifier)
 
     def newest(self, action: str, arguments: Mapping[str, JSON]) -> SessionCall | None:
-        return newest_answer(self.calls, action, arguments)
+        return newest_answer(self.run.session_calls, action, arguments)
 
     def evidence(self, layout: FunctionLayout, values: Mapping[str, JSON]) -> LeafEvidence:
         """The evidence for a rule or gate by then."""
@@ -127,7 +118,7 @@ class LeafReading:
     predicate: str
     values: Mapping[str, JSON]
     holds: bool | None
-    grade: AuditGrade = AuditGrade.CLAIMED
+    grade: ProofLevel = ProofLevel.CLAIMED
     evidence: tuple[int, ...] = ()
     lack: Lack | None = None
     wanted: bool = True
@@ -160,7 +151,7 @@ class LeafEvidence:
             raise Unreadable
         for name in function.parameters:
             if self.values.get(name) is None and name not in function.optional:
-                return self._lacking(VALUE, sentence("audit.no-value", name=name))
+                return self._lacking(VALUE, sentence("no-value", name=name))
         return self._read()
 
     def _read(self) -> LeafReading:
@@ -178,30 +169,30 @@ class LeafEvidence:
         replies = [(self.verdict(answers), answers) for answers in whole]
         sides = {holds for holds, _ in replies if holds is not None}
         if len(sides) != 1:
-            code = "contradicting-ways" if sides else "undecided-by-answers"
-            return self._lacking(VERDICT, sentence(f"audit.{code}"))
+            code = "contradicting-ways" if sides else "answers-cannot-tell"
+            return self._lacking(VERDICT, sentence(code))
         holds, on = next(item for item in replies if item[0] is not None)
-        grade = AuditGrade.STATED if self.layout.function.question else AuditGrade.PROVEN
+        grade = ProofLevel.STATED if self.layout.function.question else ProofLevel.PROVEN
         return self._reading(holds, grade, on.evidence)
 
     def _by_model(self, whole: Sequence[RecipeAnswers]) -> LeafReading:
         """The executor's latest verdict in this process, for these values, on these answers."""
         judged = judged_for(self.moment.process, self.layout, self.values)
         if judged is None:
-            return self._lacking(NOTHING, sentence("audit.not-judged-for"))
+            return self._lacking(NOTHING, sentence("not-judged"))
         for answers in whole:
             if all(self._was_judged(seq, judged) for seq in answers.evidence):
-                undecided = Lack(VERDICT, sentence("audit.judged-undecided"))
+                undecided = Lack(VERDICT, sentence("judged-undecided"))
                 lack = None if judged.holds is not None else undecided
-                return self._reading(judged.holds, AuditGrade.ATTESTED, answers.evidence, lack)
-        return self._lacking(NEWER, sentence("audit.judged-on-older", seq=judged.seq))
+                return self._reading(judged.holds, ProofLevel.ATTESTED, answers.evidence, lack)
+        return self._lacking(NEWER, sentence("judged-on-older", seq=judged.seq))
 
     def _was_judged(self, seq: int, judged: Judged) -> bool:
         """Whether the verdict was given on this answer, or on one to the same call that said the
         same: reading once more and finding nothing new takes no verdict away."""
         if seq in judged.evidence:
             return True
-        calls = self.moment.calls
+        calls = self.moment.run.session_calls
         (newest,) = (call for call in calls if call.answered == seq)
         if has_withheld(newest.value):
             raise Unreadable
@@ -222,7 +213,7 @@ class LeafEvidence:
     def _reading(
         self,
         holds: bool | None = None,
-        grade: AuditGrade = AuditGrade.CLAIMED,
+        grade: ProofLevel = ProofLevel.CLAIMED,
         evidence: tuple[int, ...] = (),
         lack: Lack | None = None,
     ) -> LeafReading:
@@ -239,19 +230,19 @@ class LeafEvidence:
         """P6: on exactly these answers. An error is no verdict."""
         moment, function = self.moment, self.layout.function
         assert function.verdict is not None
-        if moment.judge is None:
+        if moment.run.judge is None:
             raise Unreadable(Unjudgeable.NO_JUDGE)
         learned = {
             name: moment.known[name] for name in self.layout.learnable if name in moment.known
         }
-        variables: dict[str, JSON] = {"now": moment.clock} if moment.clock else {}
+        variables: dict[str, JSON] = {"now": moment.run.clock} if moment.run.clock else {}
         variables |= {**moment.process.program.program.constants, **learned}
         variables |= {**dict.fromkeys(function.optional), **self.values}
         variables["results"], variables["result"] = dict(answers.named), answers.last
         if has_withheld(variables):
-            return _without_secrets(moment.judge, function.verdict, variables)
+            return _without_secrets(moment.run.judge, function.verdict, variables)
         try:
-            return moment.judge(function.verdict, variables)
+            return moment.run.judge(function.verdict, variables)
         except SopilotError:
             return None
 
@@ -320,14 +311,14 @@ class LeafEvidence:
                 if value is None and term.name in function.optional:
                     continue
                 if value is None:
-                    return Lack(VALUE, sentence("audit.no-value", name=term.name))
+                    return Lack(VALUE, sentence("no-value", name=term.name))
             arguments[parameter] = value
         return arguments
 
     def _answer_to(self, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | Lack | None:
         """The newest and fresh answer to one call; ``None`` where it was never made."""
         moment, shown = self.moment, spelled_call(act.action, arguments)
-        mistyped = mistyped_input(moment.facts, act.action, arguments)
+        mistyped = mistyped_input(moment.run.facts, act.action, arguments)
         if mistyped:
             return Lack(VALUE, sentence("audit.not-askable", call=shown, name=mistyped))
         newest = moment.newest(act.action, arguments)
@@ -338,11 +329,11 @@ class LeafEvidence:
         if is_reference(newest.value):
             raise Unreadable
         # Where nothing is guarded a tool may say no by failing with `false`.
-        if not newest.ok and (moment.facts or not isinstance(newest.value, bool)):
-            return Lack(NEWER, sentence("audit.newest-failed", call=shown, seq=newest.answered))
-        for later in moment.calls:
+        if not newest.ok and (moment.run.facts or not isinstance(newest.value, bool)):
+            return Lack(NEWER, sentence("failed-last-at", call=shown, seq=newest.answered))
+        for later in moment.run.session_calls:
             if self._is_with_more(later, newest, arguments):
-                return Lack(NEWER, sentence("audit.called-with-more", call=shown, seq=later.seq))
+                return Lack(NEWER, sentence("called-with-more", call=shown, seq=later.seq))
         if moment.is_elsewhere(act.action, newest.seq):
             why = sentence("audit.earlier-connection", call=shown, seq=newest.answered)
             return Lack(STALE, why)
@@ -359,7 +350,7 @@ class LeafEvidence:
         """P4: whether the same was asked since, with arguments that the action does not know."""
         if later.action != newest.action or later.answered_at() <= newest.answered_at():
             return False
-        facts = self.moment.facts.get(newest.action)
+        facts = self.moment.run.facts.get(newest.action)
         known = facts.inputs if facts is not None else {}
         more = later.arguments.keys() - arguments.keys()
         shared = {name: item for name, item in later.arguments.items() if name in arguments}
@@ -370,7 +361,7 @@ class LeafEvidence:
         that it answers, where a verifier changes what it reads. P9: a call that used it up."""
         if self.moment.touches(answer.action, answer.action):
             return answer
-        for call in self.moment.calls:
+        for call in self.moment.run.session_calls:
             if not call.may_have_run or call.done_by() < answer.seq:
                 continue
             if self.moment.touches(call.action, answer.action) or answer.answered in call.uses:
@@ -397,7 +388,7 @@ class LeafEvidence:
         ours = [arguments for _, arguments in self._calls_for(same_action, named)]
         foreign = [
             call
-            for call in self.moment.calls
+            for call in self.moment.run.session_calls
             if call.action == act.action
             and not any(same(dict(call.arguments), arguments) for arguments in ours)
         ]
@@ -411,7 +402,7 @@ class LeafEvidence:
             last = foreign[-1]
             other = spelled_call(last.action, last.arguments)
             return Lack(OTHER, sentence("audit.other-called", call=call, other=other, seq=last.seq))
-        return Lack(PART if begun else NOTHING, sentence("audit.not-called", call=call))
+        return Lack(PART if begun else NOTHING, sentence("not-called", call=call))
 
     def _calls_for(
         self, acts: Iterable[Act], named: Mapping[str, JSON]
@@ -466,7 +457,7 @@ class LeafEvidence:
         return result
 
     def _last_answer(self, act: Act, arguments: Mapping[str, JSON]) -> SessionCall | None:
-        calls = calls_of(self.moment.calls, act.action, arguments)
+        calls = calls_of(self.moment.run.session_calls, act.action, arguments)
         answered = (item for item in calls if not item.awaited)
         return max(answered, key=SessionCall.done_by, default=None)
 
@@ -476,11 +467,11 @@ class LeafEvidence:
         actions = {act.action for recipe in self.layout.recipes for act in recipe}
         changes = [
             call.seq if call.answered is None else call.answered
-            for call in moment.calls
+            for call in moment.run.session_calls
             if call.may_have_run and self._may_change(call.action, actions)
         ]
         connected = [
-            moment.connected[action] for action in actions if moment.is_elsewhere(action, -1)
+            moment.run.connected[action] for action in actions if moment.is_elsewhere(action, -1)
         ]
         return max([*changes, *connected], default=-1)
 
@@ -560,7 +551,7 @@ class GateEvidence(LeafEvidence):
             closings = closings + self._other_customers(act)
             others = self._named_others(act)
         # No check made the call of a fact, so it may have had further inputs.
-        facts = moment.facts.get(act.action) if function.is_fact else None
+        facts = moment.run.facts.get(act.action) if function.is_fact else None
         besides = frozenset(facts.inputs) if facts is not None else frozenset[str]()
         for success in _successes(act, self.values, opening, besides):
             if all(other.done_by() < success.seq for other in closings):
@@ -574,8 +565,8 @@ class GateEvidence(LeafEvidence):
         if not opening or shut:
             last = shut[0].answered if opening else None
             evidence = (last,) if last is not None else ()
-            return self._reading(holds=False, grade=AuditGrade.PROVEN, evidence=evidence)
-        return self._lacking(GATE, sentence("audit.order-unknown", action=act.action))
+            return self._reading(holds=False, grade=ProofLevel.PROVEN, evidence=evidence)
+        return self._lacking(GATE, sentence("order-unknown", action=act.action))
 
     def _elsewhere(self, act: Act) -> LeafReading:
         return self._lacking(GATE, sentence("audit.gate-elsewhere", action=act.action))
@@ -584,7 +575,7 @@ class GateEvidence(LeafEvidence):
         seqs = {item.answered for item in calls.values() if item.answered is not None}
         evidence = tuple(sorted(seqs))
         if self.layout.function.verdict is None:
-            return self._reading(holds=True, grade=AuditGrade.PROVEN, evidence=evidence)
+            return self._reading(holds=True, grade=ProofLevel.PROVEN, evidence=evidence)
         named: dict[str, JSON] = {}
         for act, call in calls.items():
             others = [
@@ -593,16 +584,16 @@ class GateEvidence(LeafEvidence):
                 if other.awaited or not same(dict(other.arguments), dict(call.arguments))
             ]
             if any(other.done_by() > call.seq for other in others):
-                return self._lacking(GATE, sentence("audit.overlap", action=call.action))
+                return self._lacking(GATE, sentence("calls-overlap", action=call.action))
             newest = self.moment.newest(call.action, call.arguments)
             if newest is None or not newest.ok:
-                return self._lacking(GATE, sentence("audit.gate-failed", action=call.action))
+                return self._lacking(GATE, sentence("failed-last", call=call.action))
             named[act.answer] = newest.value
         last = named[self.layout.recipes[0][-1].answer]
         holds = self.verdict(RecipeAnswers(named, last, evidence))
         if holds is None:
-            return self._lacking(VERDICT, sentence("audit.undecided-by-answers"))
-        return self._reading(holds, AuditGrade.PROVEN, evidence)
+            return self._lacking(VERDICT, sentence("answers-cannot-tell"))
+        return self._reading(holds, ProofLevel.PROVEN, evidence)
 
     def _calls(self, act: Act) -> list[SessionCall]:
         """The calls that may have been carried out and may have been about this gate: all but
@@ -610,7 +601,7 @@ class GateEvidence(LeafEvidence):
         fixed = _gate_inputs(act, self.values)
         return [
             call
-            for call in self.moment.calls
+            for call in self.moment.run.session_calls
             if call.action == act.action
             and call.may_have_run
             and not any(
@@ -631,7 +622,7 @@ class GateEvidence(LeafEvidence):
 
     def _may_change(self, action: str, verifiers: set[str]) -> bool:
         """Whether it may change whom the session takes for its customer."""
-        owners = self.moment.principals if self.layout.function.principal else ()
+        owners = self.moment.run.principals if self.layout.function.principal else ()
         return any(act.action == action for gate in owners for act in gate.recipe_acts)
 
     # --- one customer at a time (P11) ---------------------------------------------------
@@ -641,7 +632,7 @@ class GateEvidence(LeafEvidence):
         """The other gates that identify the customer, with the calls that open them."""
         return [
             (gate, opening)
-            for gate in self.moment.principals
+            for gate in self.moment.run.principals
             if gate.recipes[0] != self.layout.recipes[0]
             for opening in gate.recipes[0]
         ]
@@ -651,7 +642,7 @@ class GateEvidence(LeafEvidence):
         ways = [(self.layout, act), *self._ways]
         return [
             call
-            for call in self.moment.calls
+            for call in self.moment.run.session_calls
             if call.may_have_run
             and any(call.action == opening.action for _, opening in ways)
             and not any(self._is_customer(gate, opening, call) for gate, opening in ways)
@@ -685,7 +676,7 @@ class GateEvidence(LeafEvidence):
             if set(gate.function.parameters) == own
             for item in _last_answered(
                 call
-                for call in self.moment.calls
+                for call in self.moment.run.session_calls
                 if call.action == opening.action
                 and call.ok
                 and call.arguments.keys() == {name for name, _ in opening.arguments}
@@ -763,7 +754,7 @@ def at_place(path: Path, answers: Mapping[str, JSON]) -> JSON | Missing:
 
 def spelled_call(action: str, arguments: Mapping[str, JSON]) -> str:
     values = ", ".join(f"{name}={shown(value)}" for name, value in arguments.items())
-    return f"`{action}({values})`"
+    return f"{action}({values})"
 
 
 def mistyped_input(
@@ -795,7 +786,7 @@ def grade_of(
     holds: bool,
     cited: frozenset[int],
     learned: Mapping[str, JSON],
-) -> AuditGrade:
+) -> ProofLevel:
     """The proof level of a verdict at ``here`` on the cited results; ``learned`` are the values
     that come with it."""
     function = here.layout.function
@@ -803,6 +794,6 @@ def grade_of(
     values = {name: have[name] for name in function.parameters if name in have}
     evidence = moment.evidence(here.layout, values)
     if function.kind is Kind.RULE and function.verdict is None:
-        return AuditGrade.ATTESTED if evidence.covers(cited) else AuditGrade.CLAIMED
+        return ProofLevel.ATTESTED if evidence.covers(cited) else ProofLevel.CLAIMED
     reading = evidence.read()
-    return reading.grade if reading.holds is holds else AuditGrade.CLAIMED
+    return reading.grade if reading.holds is holds else ProofLevel.CLAIMED

@@ -9,9 +9,8 @@ from enum import Enum
 from typing import Any
 
 from sopilot.audit.findings import Finding, NotJudged
-from sopilot.audit.leaf_reading import AuditGrade
 from sopilot.audit.state import AuditState, CheckMade, Override, RefusedGoal
-from sopilot.machine.state import Status, ending_of
+from sopilot.machine.state import ProofLevel, Status, ending_of
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import Event, identity_of
 from sopilot.values.json import JSON
@@ -22,7 +21,7 @@ COMPLETED, REFUSED, WAITING, ABANDONED = "completed", "refused", "waiting", "aba
 NOT_JUDGED = "not judged"
 
 
-GRADES = tuple(str(grade) for grade in reversed(AuditGrade))
+GRADES = tuple(map(str, ProofLevel))
 
 
 @dataclass(frozen=True, slots=True)

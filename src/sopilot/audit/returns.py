@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sopilot.audit.call_reading import moment_of
 from sopilot.audit.guarded_calls import disagree
 from sopilot.audit.leaf_reading import (
-    AuditGrade,
+    Moment,
     RecipeAnswers,
     Unreadable,
     grade_of,
@@ -36,7 +35,7 @@ from sopilot.machine.evidence import (
 )
 from sopilot.machine.layout import Position
 from sopilot.machine.replay import Step
-from sopilot.machine.state import NEVER, Bound, CallRecord
+from sopilot.machine.state import NEVER, Bound, CallRecord, ProofLevel
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Check, Function, Kind
@@ -149,7 +148,7 @@ class ReturnReview:
             )
         if self.holds is not None and not self.grade:
             needs = False  # not judged, so neither covered nor uncovered
-        proven = (AuditGrade.PROVEN, AuditGrade.STATED, AuditGrade.ATTESTED)
+        proven = (ProofLevel.PROVEN, ProofLevel.STATED, ProofLevel.ATTESTED)
         self.run.checks.append(
             CheckMade(
                 self.event.seq,
@@ -187,7 +186,7 @@ class ReturnReview:
         if not self.holds and self.here.frame.opened in self.process.spoken_in:
             return True
         shown = self.function.is_fact or (self.holds is False and not self.wanted)
-        return shown and self.grade == AuditGrade.PROVEN
+        return shown and self.grade == ProofLevel.PROVEN
 
     @cached_property
     def grade(self) -> str:
@@ -198,7 +197,7 @@ class ReturnReview:
         recorded, result = self.event.payload.get("grade"), self.event.payload.get("arguments")
         try:
             shown = grade_of(
-                moment_of(self.run, self.process, self.here.process.known),
+                Moment(self.run, self.process, self.here.process.known),
                 self.here,
                 self.holds,
                 frozenset(self.cited.evidence),
@@ -301,7 +300,7 @@ class ReturnReview:
         answers = frame_answers(self.here, telling) if layout.recipes else ({}, None)
         if answers is None:
             return None, False  # part of a recipe's results is a finding of its own
-        moment = moment_of(self.run, self.process, self.here.process.known)
+        moment = Moment(self.run, self.process, self.here.process.known)
         try:
             judged = moment.evidence(layout, values).verdict(RecipeAnswers(*answers, ()))
         except Unreadable:

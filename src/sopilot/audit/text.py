@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from sopilot.audit.findings import Finding
-from sopilot.audit.leaf_reading import AuditGrade
 from sopilot.audit.report import (
     ABANDONED,
     COMPLETED,
@@ -20,6 +19,7 @@ from sopilot.audit.report import (
 from sopilot.audit.state import CheckMade, RefusedGoal
 from sopilot.audit.timeline import About, Seal, place_in_words
 from sopilot.handbook.grammar import in_language
+from sopilot.machine.state import ProofLevel
 from sopilot.messages.audit import LABELS, TITLES
 from sopilot.messages.catalogue import worded
 from sopilot.values.text import CodedText, moment, visible
@@ -43,7 +43,7 @@ def number_of(language: str, code: str, count: int) -> str:
 
 def mark(check: CheckMade) -> str:
     """Against the requirement: met, not met, or not shown. A claim shows nothing."""
-    if check.holds is None or (check.grade == AuditGrade.CLAIMED and check.needs_evidence):
+    if check.holds is None or (check.grade == ProofLevel.CLAIMED and check.needs_evidence):
         return "?"
     return "✓" if check.met else "✗"
 

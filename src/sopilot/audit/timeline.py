@@ -87,15 +87,12 @@ def about_session(events: Iterable[Event]) -> About:
     facts: dict[str, str] = {}
     programs: Mapping[str, JSON] = {}
     for event in listed:
-        details = event.payload.get("details")
-        if event.kind != "note" or not isinstance(details, Mapping):
-            continue
-        if event.payload.get("name") in (OPENED, PROGRAM_CHANGED):
-            known = details.get("programs")
+        if event.note in (OPENED, PROGRAM_CHANGED):
+            known = event.details.get("programs")
             programs = known if isinstance(known, Mapping) else programs
             for name in ("handbook", "model", "view", "requester"):
-                if details.get(name):
-                    facts[name] = words_of(details[name])
+                if event.details.get(name):
+                    facts[name] = words_of(event.details[name])
     times = [event.at for event in listed if event.at]
     begin, end = (times[0], times[-1]) if times else (None, None)
     named = tuple(f"{goal} {str(digest)[:8]}" for goal, digest in programs.items())
@@ -156,10 +153,8 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
         return entry
 
     for event in events:
-        payload = event.payload
-        details = payload.get("details")
-        noted = details if event.kind == "note" and isinstance(details, Mapping) else None
-        call_id = str((payload if noted is None else noted).get("call_id"))
+        payload, details = event.payload, event.details
+        call_id = str((details or payload).get("call_id"))
         call = calls.get(call_id)
         if event.kind in _KINDS:
             add(event, _KINDS[event.kind], words_of(payload.get("text")))
@@ -167,13 +162,13 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
             add(event, event.kind, str(payload.get("goal") or ""), payload.get("arguments"))
         elif event.kind in _TEXTS:
             add(event, event.kind, words_of(payload.get(_TEXTS[event.kind])))
-        elif noted is not None and payload.get("name") == HELD_CALL:
-            held = add(event, "call", str(noted.get("action") or ""), noted.get("arguments"))
-            waits = noted.get("awaits") == AWAITS_APPROVAL
+        elif event.note == HELD_CALL and details:
+            held = add(event, "call", str(details.get("action") or ""), details.get("arguments"))
+            waits = details.get("awaits") == AWAITS_APPROVAL
             held.state = "waits" if waits else "blocked"
-            held.why = kept_message(noted.get("message")) or words_of(noted.get("why"))
+            held.why = kept_message(details.get("message")) or words_of(details.get("why"))
             calls[call_id] = held
-        elif noted is not None and payload.get("name") == OUTCOME_UNKNOWN and call is not None:
+        elif event.note == OUTCOME_UNKNOWN and call is not None:
             call.state = "unknown"
             call.events.append(event.seq)
         elif event.kind == "domain_call":
@@ -265,7 +260,7 @@ def rows_of(events: Iterable[Event]) -> list[Row]:
             _says(event.payload),
         )
         for event in events
-        if event.kind != "note" or event.payload.get("name") != REQUEST_NOTE
+        if event.note != REQUEST_NOTE
     ]
 
 

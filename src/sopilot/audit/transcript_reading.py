@@ -311,8 +311,9 @@ class Reading:
         if leaf.predicate not in self._layouts:
             return None
         program, layout = self._layouts[leaf.predicate]
-        process = standing_at(program, "", values)
-        moment = Moment(self._telling(), {}, frozenset(), run.judge, process, values, self.now)
+        # Without programs nothing is known to change an answer.
+        unchanging = AuditState(Replay({}), run.judge, run.clock, session_calls=self._telling())
+        moment = Moment(unchanging, standing_at(program, "", values), values)
         try:
             return moment.read(layout, values_of(leaf.arguments, values))
         except Unreadable:

@@ -659,26 +659,20 @@ def audit_untracked(
 EXECUTED, CUT_SHORT = "executed", "cut short"
 
 
-def _notes(events: Sequence[Event], *names: str) -> list[tuple[str, Mapping[str, JSON]]]:
-    notes = (event.payload for event in events if event.kind == "note")
-    return [
-        (str(note["name"]), details if isinstance(details := note.get("details"), Mapping) else {})
-        for note in notes
-        if note.get("name") in names
-    ]
-
-
 def _ended_as(events: Sequence[Event]) -> str:
     """The agent's own word for its ending; ``CUT_SHORT`` where a budget or the model's provider
     ended the run before."""
     ending = ""
-    for name, details in _notes(events, "end_session", "budget", "infrastructure_failure"):
-        ending = str(details.get("outcome", "")) if name == "end_session" else CUT_SHORT
+    for event in events:
+        if event.note in ("budget", "infrastructure_failure"):
+            ending = CUT_SHORT
+        elif event.note == "end_session":
+            ending = str(event.details.get("outcome", ""))
     return ending
 
 
 def _not_offered(events: Sequence[Event]) -> set[str]:
-    lists = (details.get("actions") for _, details in _notes(events, "not_offered"))
+    lists = (event.details.get("actions") for event in events if event.note == "not_offered")
     return {str(name) for names in lists if isinstance(names, list | tuple) for name in names}
 
 

@@ -241,9 +241,9 @@ class CallLedger:
             self.held[held.call_id] = rule(held, ruling, at=event.at, arguments=arguments)
 
     def _note(self, event: Event) -> None:
-        self.ended = self.ended or event.payload.get("name") == END_SESSION
-        details = _mapping(event.payload.get("details"))
-        name, call_id = event.payload.get("name"), details.get("call_id")
+        name, details = event.note, event.details
+        call_id = details.get("call_id")
+        self.ended = self.ended or name == END_SESSION
         if event.actor == "runtime" and name in (OPENED, TAKEN_UP) and details.get("requester"):
             self.requesters.add(same_name(str(details["requester"])))
         if not isinstance(call_id, str) or event.actor != "runtime":

@@ -239,13 +239,8 @@ def program_changes(events: Sequence[Event]) -> list[tuple[int, dict[str, str]]]
     """Where a session went over to other programs: (index of the note, goal → hash)."""
     results = []
     for index, event in enumerate(events):
-        if (
-            event.kind == "note"
-            and event.actor == "runtime"
-            and event.payload.get("name") == PROGRAM_CHANGED
-        ):
-            details = event.payload.get("details")
-            programs = details.get("programs") if isinstance(details, Mapping) else None
+        if event.note == PROGRAM_CHANGED and event.actor == "runtime":
+            programs = event.details.get("programs")
             if not isinstance(programs, Mapping):
                 raise TraceError("a change of programs does not name them", index)
             results.append((index, {str(goal): str(sha) for goal, sha in programs.items()}))

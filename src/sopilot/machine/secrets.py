@@ -267,19 +267,20 @@ def _contents(payload: Mapping[str, JSON], words: frozenset[str]) -> Iterator[st
 def _as_meant(event: Event) -> Event:
     """A call that was not made, since it does not fit its tool, with arguments that can be read:
     what was passed in it as a secret is one."""
-    details = event.payload.get("details") if _is_unread(event) else None
-    try:
-        request = json.loads(str(details["arguments"])) if isinstance(details, Mapping) else None
-    except (ValueError, LookupError, RecursionError):
-        request = None
-    if not isinstance(request, Mapping) or not isinstance(details, Mapping):
+    if not _is_unread(event):
         return event
-    meant = {"action": str(details.get("tool")), "arguments": plain_mapping(request)}
+    try:
+        request = json.loads(str(event.details["arguments"]))
+    except (ValueError, LookupError, RecursionError):
+        return event
+    if not isinstance(request, Mapping):
+        return event
+    meant = {"action": str(event.details.get("tool")), "arguments": plain_mapping(request)}
     return event._replace(kind="domain_call", payload=meant)
 
 
 def _is_unread(event: Event) -> bool:
-    return event.kind == "note" and str(event.payload.get("name", "")).startswith("malformed")
+    return event.note.startswith("malformed")
 
 
 def _kept_back(whole: JSON, value: JSON, names: frozenset[str]) -> JSON:

@@ -6,7 +6,7 @@ Named tuples, not frozen dataclasses: a step makes five, and named tuples are fo
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -36,6 +36,24 @@ def ending_of(status: str, *, given_up: bool = False) -> str:
     if status != Status.FAILED:
         return str(status)
     return "abandoned" if given_up else "refused"
+
+
+class ProofLevel(StrEnum):
+    """How well a verdict is proven, the best first."""
+
+    PROVEN = "proven"
+    """sopilot evaluated it under P1–P7, or the gate's action succeeded."""
+    STATED = "stated"
+    """The user said so when asked, which proves that it was said, not that it is true."""
+    ATTESTED = "attested"
+    """A model judged it, on evidence that meets P1–P5 and P7."""
+    CLAIMED = "claimed"
+    """Anything else."""
+
+
+def weakest(levels: Iterable[ProofLevel]) -> ProofLevel:
+    """The level of a proof is that of its weakest part."""
+    return max(levels, key=list(ProofLevel).index, default=ProofLevel.PROVEN)
 
 
 class Bound(NamedTuple):

@@ -400,22 +400,12 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "the checks so far don't lead to `{action}`",
         "按已做的检查，程序不会到达 `{action}`",
     ),
-    "audit.only-model": (
-        "only a model has judged it, and the handbook doesn't allow that",
-        "仅由模型判断，手册不允许",
-    ),
     "audit.not-an-input": ("`{name}` isn't an input of the action", "`{name}` 不是其参数"),
-    "audit.input-absent": ("`{name}` is missing", "缺少 `{name}`"),
     "audit.input-type": ("`{name}` has the wrong type for its input", "`{name}` 的类型不符"),
     "audit.not-fixed": (
         "`{name}` differs from the fixed value in the handbook",
         "`{name}` 不是手册规定的固定值",
     ),
-    "audit.inputs-differ": (
-        "two inputs are named `{name}` and have different values",
-        "两个参数都是 `{name}`，却不相同",
-    ),
-    "audit.no-value": ("`{name}` has no value", "`{name}` 没有值"),
     "audit.not-a-list": ("`{path}` is not a list in the answers", "结果中的 `{path}` 不是列表"),
     "audit.list-too-long": (
         "`{path}` has more than {most} elements",
@@ -423,59 +413,30 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.nothing-at": ("the answers have nothing at `{path}`", "结果中没有 `{path}`"),
     "audit.not-askable": (
-        "{call} cannot be called: `{name}` has the wrong type",
-        "无法调用 {call}：`{name}` 的类型不符",
+        "`{call}` cannot be called: `{name}` has the wrong type",
+        "无法调用 `{call}`：`{name}` 的类型不符",
     ),
-    "audit.awaited": ("{call} is not answered yet (#{seq})", "{call} 尚未返回（#{seq}）"),
-    "audit.newest-failed": (
-        "{call} failed when it was called last (#{seq})",
-        "最近一次调用 {call} 失败（#{seq}）",
-    ),
-    "audit.called-with-more": (
-        "{call} was called again with extra arguments (#{seq})",
-        "{call} 之后又以多余的参数调用（#{seq}）",
-    ),
+    "audit.awaited": ("`{call}` is not answered yet (#{seq})", "`{call}` 尚未返回（#{seq}）"),
     "audit.earlier-connection": (
-        "{call} was answered (#{seq}) on an earlier connection",
-        "{call} 的结果（#{seq}）来自先前的连接",
+        "`{call}` was answered (#{seq}) on an earlier connection",
+        "`{call}` 的结果（#{seq}）来自先前的连接",
     ),
     "audit.served-already": (
-        "the user's answer to {call} (#{seq}) was used for `{action}` (#{change}) already, and "
+        "the user's answer to `{call}` (#{seq}) was used for `{action}` (#{change}) already, and "
         "each answer serves one call",
-        "{call}（#{seq}）已用于 `{action}`（#{change}），用户的一次答复只能用于一次调用",
+        "`{call}`（#{seq}）已用于 `{action}`（#{change}），用户的一次答复只能用于一次调用",
     ),
     "audit.changed-since": (
-        "`{action}` (#{change}) may have changed the answer to {call} (#{seq})",
-        "{call} 的结果（#{seq}）早于 `{action}`（#{change}），后者可能已改变它",
+        "`{action}` (#{change}) may have changed the answer to `{call}` (#{seq})",
+        "`{call}` 的结果（#{seq}）早于 `{action}`（#{change}），后者可能已改变它",
     ),
-    "audit.not-called": ("{call} was not called", "没有调用 {call}"),
     "audit.other-called": (
-        "{call} was not called; {other} (#{seq}) was",
-        "没有调用 {call}，而是调用了 {other}（#{seq}）",
-    ),
-    "audit.contradicting-ways": (
-        "the ways to verify it contradict each other",
-        "不同的验证方式相互矛盾",
-    ),
-    "audit.undecided-by-answers": ("the answers do not decide it", "已有结果不足以判断"),
-    "audit.not-judged-for": ("it wasn't judged for these values", "没有针对这些参数值的判断"),
-    "audit.judged-undecided": ("it was judged undecided", "判断结果为无法确定"),
-    "audit.judged-on-older": (
-        "it was judged (#{seq}) on answers that aren't the newest",
-        "判断（#{seq}）所依据的不是最新结果",
-    ),
-    "audit.order-unknown": (
-        "it is unknown whether `{action}` or the call that ends it came last",
-        "无法确定 `{action}` 与结束它的调用哪个在后",
+        "`{call}` was not called; `{other}` (#{seq}) was",
+        "没有调用 `{call}`，而是调用了 `{other}`（#{seq}）",
     ),
     "audit.gate-elsewhere": (
         "`{action}` was called on an earlier connection",
         "`{action}` 是在先前的连接上调用的",
-    ),
-    "audit.overlap": ("calls of `{action}` overlap", "对 `{action}` 的多次调用相互重叠"),
-    "audit.gate-failed": (
-        "`{action}` failed when it was called last",
-        "最近一次调用 `{action}` 失败",
     ),
     # --- guarded actions and people ---
     "audit.not-where-accepted": (
@@ -558,7 +519,6 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "已询问用户，用户未提供 {names}",
     ),
     "audit.not-offered": ("the tool `{action}` isn't offered", "未提供工具 `{action}`"),
-    "audit.goal-failed": ("`{action}` failed (#{seq})", "`{action}` 失败（#{seq}）"),
     "audit.not-all-proven": (
         "some requirements of `{action}` are not met or not proven",
         "`{action}` 的要求未全部满足或未全部证明",

@@ -326,6 +326,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{call}` failed when it was called last (#{seq})",
         "最近一次调用 `{call}` 失败（#{seq}）",
     ),
+    "call-failed": ("`{action}` failed (#{seq})", "`{action}` 失败（#{seq}）"),
     "called-with-more": (
         "`{call}` was called again with extra arguments (#{seq})",
         "`{call}` 又以多余的参数被调用（#{seq}）",
@@ -345,6 +346,10 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "the answers don't decide its verdict: {problem}",
         "结果不足以作出判断：{problem}",
     ),
+    "contradicting-ways": (
+        "the ways to verify it contradict each other",
+        "不同的验证方式相互矛盾",
+    ),
     "calls-overlap": ("calls of `{action}` overlap", "`{action}` 的调用相互重叠"),
     "order-unknown": (
         "it is unknown whether `{action}` or its end came last",
@@ -352,6 +357,10 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "judged-undecided": ("it was judged undecided", "判断为 undecided"),
     "not-judged": ("it wasn't judged for these values", "尚未对这些值作出判断"),
+    "judged-on-older": (
+        "it was judged (#{seq}) on answers that aren't the newest",
+        "判断（#{seq}）所依据的不是最新结果",
+    ),
     "earlier-connection": (
         "`{action}` was called on an earlier connection to its server: call it again",
         "`{action}` 是在先前的连接上调用的：请再次调用",

@@ -250,8 +250,7 @@ class Register:
     def _note(self, event: Event, stored: Event) -> ActionEntry | None:
         if event.actor != Actor.RUNTIME:
             return None
-        name = event.payload.get("name")
-        details = _mapping(event.payload.get("details"))
+        name, details = event.note, event.details
         if name in (OPENED, PROGRAM_CHANGED):
             self._programs = _mapping(details.get("programs"))
             for about in ("handbook", "model", "view"):
@@ -274,7 +273,7 @@ class Register:
         return self._held(event, stored, details)
 
     def _held(self, event: Event, stored: Event, details: Mapping[str, JSON]) -> ActionEntry:
-        mapping = _mapping(stored.payload.get("details"))
+        mapping = stored.details
         # A note whose details were erased still shows that a call was held.
         call_id = str(details.get("call_id") or f"#{event.seq}")
         expires, needed, roles = (details.get(name) for name in ("expires_at", "needed", "roles"))

@@ -52,22 +52,20 @@ async def entries(store: Store, journal: str) -> list[Entry]:
     results = []
     stored = await store.payloads(session_id) if any(map(_has_contents, events)) else {}
     for sealed in events:
-        details = sealed.event.payload.get("details")
-        if sealed.event.kind != "note" or not isinstance(details, Mapping):
+        event, details = sealed.event, sealed.event.details
+        if not isinstance(event.payload.get("details"), Mapping) or not event.note:
             raise StoreCorrupt(f"event {sealed.event.seq} of {session_id} is no note")
         if is_reference(named := details.get(BESIDE)):
             ref = str(named["$ref"])
             words = stored.get(ref)
             words = words if isinstance(words, Mapping) else {}
             details = {**details, BESIDE: {**words, "ref": ref}}
-        name = str(sealed.event.payload.get("name"))
-        results.append(Entry(sealed.event.seq, sealed.event.at, name, details))
+        results.append(Entry(event.seq, event.at, event.note, details))
     return results
 
 
 def _has_contents(sealed: SealedEvent) -> bool:
-    details = sealed.event.payload.get("details")
-    return isinstance(details, Mapping) and is_reference(details.get(BESIDE))
+    return is_reference(sealed.event.details.get(BESIDE))
 
 
 async def folded(store: Store, journal: str, fold: Callable[[list[Entry]], Folded]) -> Folded:

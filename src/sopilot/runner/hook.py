@@ -461,9 +461,9 @@ class ProcedureHook:
 
     def was_shown(self, place: str, pause: Pause) -> bool:
         shown = [
-            event.payload["details"]["question"]
+            event.details["question"]
             for event in self.session.own_events
-            if event.payload.get("name") == _SHOWN and event.payload["details"]["at"] == place
+            if event.note == _SHOWN and event.details["at"] == place
         ]
         return shown[-1:] == [pause.question]
 

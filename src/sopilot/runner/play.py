@@ -99,8 +99,8 @@ class Player:
     def ending(self) -> str | None:
         """How it ended; ``None`` while it runs."""
         for event in reversed(self.session.own_events):
-            if event.kind == "note" and event.payload["name"] == PLAY_ENDED:
-                return str(event.payload["details"]["ending"])
+            if event.note == PLAY_ENDED:
+                return str(event.details["ending"])
         return None
 
     async def call(

@@ -12,9 +12,9 @@ from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.evidence import changes, may_unprove
 from sopilot.machine.proof.agenda import inputs_beside
 from sopilot.machine.proof.guard import Hold, hold_reason, license_here
-from sopilot.machine.proof.leaves import ProofLevel
 from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import WantedCall
+from sopilot.machine.state import ProofLevel
 from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.program.model import Act, Guarded
@@ -291,7 +291,7 @@ def _same_facts(session: Session, held: HeldCall, licence: Licence) -> bool:
     if not held.facts:
         return True
     events = session.own_events
-    if any(event.payload.get("name") == PROGRAM_CHANGED for event in events[held.seq :]):
+    if any(event.note == PROGRAM_CHANGED for event in events[held.seq :]):
         return False
     then = [_with_answers(events, fact) for fact in held.facts]
     return same(then, [_with_answers(events, fact) for fact in licence.facts])

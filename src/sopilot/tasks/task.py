@@ -186,10 +186,10 @@ class ReplayedTools:
         unmade = 0
         for event in events:
             payload = event.payload
-            if event.kind == "note" and KEPT_BY_TOOLS in payload["details"]:
+            about = event.details
+            if KEPT_BY_TOOLS in about:
                 unmade += 1
                 if unmade > self._unmade:
-                    about = payload["details"]
                     call = ToolCall("", about["tool"], about["arguments"])
                     await self.unmade(call, about["problem"])
                 continue

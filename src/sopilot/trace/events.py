@@ -54,6 +54,17 @@ class Event(NamedTuple):
     frame: str
     payload: Fields
 
+    @property
+    def note(self) -> str:
+        """The name of a note; empty for any other event."""
+        return str(self.payload.get("name") or "") if self.kind == "note" else ""
+
+    @property
+    def details(self) -> Fields:
+        """The details of a note; empty for any other event, and if they aren't an object."""
+        details = self.payload.get("details") if self.kind == "note" else None
+        return details if isinstance(details, Mapping) else {}
+
 
 ABOUT = ("handbook", "view", "model", "goals")
 """Fields of the first event that the session's metadata and the trace's header repeat."""

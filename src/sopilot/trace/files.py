@@ -208,7 +208,7 @@ def _header_trace_check(trace: TraceFile) -> Iterator[Problem]:
         yield Problem("no-events", "there is a header and no event: nothing is proven")
         return
     first = trace.events[0].event
-    if first.kind != "note" or first.payload.get("name") != OPENED:
+    if first.note != OPENED:
         yield Problem("wrong-header", "the trace does not begin with the opening of a session", 0)
         return
     opened = _opening(trace)

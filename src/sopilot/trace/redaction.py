@@ -393,5 +393,4 @@ class _Hiding(_Withholding):
         return value if value in (None, "", {}, []) else self.withhold(value)
 
     def _is_runtimes_own(self) -> bool:
-        kind, actor, named = self._event.kind, self._event.actor, self._event.payload.get("name")
-        return kind == "note" and actor == Actor.RUNTIME and named in {*RESERVED, CLOCK}
+        return self._event.actor == Actor.RUNTIME and self._event.note in {*RESERVED, CLOCK}

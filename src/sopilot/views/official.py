@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import ActionCall, Handbook, Predicate, Procedure, Recipe
 from sopilot.handbook.requirements import (
-    All,
-    AnyOf,
+    OPERATORS,
     First,
     InOrder,
     Leaf,
@@ -29,8 +28,6 @@ from sopilot.handbook.wording import fill, named, sentence
 from sopilot.messages.scaffold import words
 from sopilot.values.text import quote_literal
 from sopilot.views.quoting import Rendered, Writer
-
-_OPERATORS: dict[type, str] = {All: "all", AnyOf: "any", InOrder: "in_order", First: "first"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +111,7 @@ def _write(
         _write(writer, handbook, without_otherwise(tree), action, language, indent)
         writer.write(f"\n{indent}" + table["official_otherwise"].format(sentence=otherwise))
         return
-    writer.write(table[f"official_{_OPERATORS[type(tree)]}"])
+    writer.write(table[f"official_{OPERATORS[type(tree)]}"])
     for number, child in enumerate(tree.children, 1):
         sign = f"{number}." if isinstance(tree, InOrder | First) else "•"
         writer.write(f"\n{indent}{sign} ")
@@ -167,7 +164,7 @@ def _write_official_code(
         writer.line("# " + table["official_otherwise"].format(sentence=otherwise))
         _write_official_code(writer, texts, without_otherwise(tree), action, language, indent)
         return
-    writer.line(table[f"code_{_OPERATORS[type(tree)]}"])
+    writer.line(table[f"code_{OPERATORS[type(tree)]}"])
     for child in tree.children:
         _write_official_code(writer, texts, child, action, language, indent + _INDENT)
     if not tree.children:

@@ -73,7 +73,7 @@ def made_move(did: Sequence[Event]) -> str | None:
     for event in did:
         if event.kind == "domain_call":
             return spelled({"operation": "domain_call", "action": event.payload["action"]})
-        if event.kind == "note" and event.payload["name"] == "end_session":
+        if event.note == "end_session":
             return f'{{"tool": {json.dumps("end_session")}'
     return None
 
@@ -271,7 +271,7 @@ def spread(moments: Sequence[ReadMoment], count: int) -> list[ReadMoment]:
 
 
 def _is_request(event: Event) -> bool:
-    return event.kind == "note" and event.payload["name"] == MODEL_REQUEST
+    return event.note == MODEL_REQUEST
 
 
 def _user_alone(dialog: Sequence[Message]) -> list[Message]:

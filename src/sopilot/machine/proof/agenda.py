@@ -28,6 +28,7 @@ from sopilot.machine.proof.licence import values_at_the_act
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER
 from sopilot.machine.terms import plain_arguments
+from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
     Act,
     Branch,
@@ -357,7 +358,7 @@ class _Planner:
             ]
             latest = max(tried, key=lambda answer: answer.seq, default=None)
             if latest is not None and not latest.ok:
-                why = f"`{act.action}` failed"
+                why = sentence("call-failed", action=act.action, seq=latest.seq)
                 return Unmet(callee.name, values, False, (latest.seq,), why)
             if self._is_awaited(call):
                 awaited.append(act.action)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
@@ -17,7 +16,15 @@ from sopilot.machine.evidence import asked_otherwise, may_disturb, renewed, stal
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, Programs
 from sopilot.machine.moves import parameter_values, rule_key
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER, NONE, CallRecord, Configuration, Process, RuleKey
+from sopilot.machine.state import (
+    NEVER,
+    NONE,
+    CallRecord,
+    Configuration,
+    Process,
+    ProofLevel,
+    RuleKey,
+)
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Kind
@@ -106,19 +113,6 @@ def _is_number(value: JSON) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-class ProofLevel(StrEnum):
-    """How well a verdict is proven."""
-
-    PROVEN = "proven"
-    """sopilot evaluated it under P1–P7, or the gate's action succeeded."""
-    STATED = "stated"
-    """The user said so when asked, which proves that it was said, not that it is true."""
-    ATTESTED = "attested"
-    """A model judged it, on evidence that meets P1–P5 and P7."""
-    CLAIMED = "claimed"
-    """Anything else."""
-
-
 class LeafVerdict(NamedTuple):
     """``holds`` is ``None`` if it is undecided; ``why`` then says what is missing. ``uses`` are the
     user's answers in the evidence that serve only one call."""
@@ -205,7 +199,7 @@ class Prover:
                 doubt = holds
                 continue
             if leaf_verdict is not None and leaf_verdict.holds is not holds:
-                return self._undecided(layout, "two ways to verify it contradict each other")
+                return self._undecided(layout, sentence("contradicting-ways"))
             grade = ProofLevel.STATED if layout.function.question else ProofLevel.PROVEN
             leaf_verdict = leaf_verdict or self._verdict(layout, holds, grade, item)
         return leaf_verdict or self._undecided(layout, doubt)
@@ -336,7 +330,7 @@ class Prover:
         for item in ready:
             if all(self._was_judged(call, value.evidence) for call in item.calls):
                 return self._verdict(layout, value.holds, ProofLevel.ATTESTED, item)
-        return self._undecided(layout, "it was judged on other answers than the newest")
+        return self._undecided(layout, sentence("judged-on-older", seq=value.producer))
 
     def _was_judged(self, call: WantedCall, evidence: Collection[int]) -> bool:
         """Whether a verdict on ``evidence`` is one on the newest answer to this call, or on one

@@ -16,12 +16,12 @@ from sopilot.handbook.requirements import Constant
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.proof.leaves import (
     LeafVerdict,
-    ProofLevel,
     Prover,
     argument_problem,
     prover_at,
 )
 from sopilot.machine.recipes import WantedCall
+from sopilot.machine.state import ProofLevel, weakest
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import listed, sentence
 from sopilot.program.model import (
@@ -37,9 +37,6 @@ from sopilot.program.model import (
 from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_values, truth
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same, shown
 
-_WEAKEST = (ProofLevel.ATTESTED, ProofLevel.STATED)
-"""A licence is as good as the weakest leaf."""
-
 Slots = dict[str, bool | None]
 
 
@@ -54,8 +51,7 @@ class Licence:
 
     @property
     def grade(self) -> ProofLevel:
-        grades = {leaf.grade for leaf in self.leaves if leaf.holds is not None}
-        return next((item for item in _WEAKEST if item in grades), ProofLevel.PROVEN)
+        return weakest(leaf.grade for leaf in self.leaves if leaf.holds is not None)
 
     @property
     def calls(self) -> tuple[WantedCall, ...]:
