@@ -497,7 +497,7 @@ async def test_a_models_verdict_counts_if_a_second_look_finds_nothing_new(change
     desk = await at_the_act(JUDGED, lambda *_: dict(world), "pay", user, {"read_a": user})
     if changed:
         world["notes"] = ["one", "two"]
-        await desk.held("pay", "judged on other answers", user="u")
+        await desk.held("pay", "answers that aren't the newest", user="u")
         return
     await desk.done("pay", user="u")
     await desk.session.operate(Complete())
