@@ -306,7 +306,7 @@ ON_VALUES = (
             DEMOLITION,
             _guests,
             (*before, call("demolish", guest="guest-1")),
-            ("no procedure of the handbook", "demolish"),
+            ("no procedure of this handbook", "demolish"),
             OPENED,
             by_proof=False,
         )
