@@ -31,7 +31,7 @@ def test_each_finding_names_place_cause_and_cure(path: Path) -> None:
         (
             "shared",
             [
-                f"pay may rest on {action} from an earlier connection (state: shared)"
+                f"pay may use {action} from an earlier connection (state: shared)"
                 for action in ("login", "look")
             ],
         ),

@@ -46,7 +46,7 @@ def declare(
     if signature.name in known:
         first = known[signature.name].entry.key
         message = f"the predicate `{signature.name}` is already declared on line {first.line}"
-        help = "predicates are told apart by name, not by parameters: rename one"
+        help = "predicates need different names, even with different parameters: rename one"
         report.error("duplicate-predicate", message, key, help)
         return None
     for name, at in signature.parameters.items():
@@ -123,7 +123,7 @@ def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicat
     answers = {call.answer for recipe in predicate.recipes for call in recipe}
     if "verdict" in result and predicate.recipes and _one_of_many(predicate.verdict or ""):
         message = "the verdict reads one element of a list and ignores the others"
-        help = "`result.items.all(one, …)` or `exists` looks at every one"
+        help = "`result.items.all(one, …)` or `exists` checks every element"
         report.warning("one-element", message, result["verdict"].value, help)
     if "verdict" in result and predicate.verdict and answers:
         _answers_there(report, result["verdict"].value, predicate.verdict, answers)
@@ -212,7 +212,7 @@ def with_origins(
                 report.warning("one-element", message, mention[0] if mention else verify.key, help)
         roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
         if call.each is not None and call.element not in roots:
-            message = f"`{call.action}` is called for each `{call.element}`, but not with it"
+            message = f"`{call.action}` is called for each `{call.element}`, but doesn't use it"
             place = _mention(verify.value, call.element)
             help = f"pass it, or a place in it: `{call.action}({call.element}.…)`"
             report.warning("unused-element", message, place[0] if place else verify.key, help)

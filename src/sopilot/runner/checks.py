@@ -107,7 +107,7 @@ class _Gaps:
                 yield self._at_requirement(
                     "unconfirmed",
                     name,
-                    f"`{action.name}` is irreversible, and `{name}` asks for no consent before it",
+                    f"`{action.name}` is irreversible, and `{name}` asks nobody before the call",
                     "write `confirm:` with the sentence for the user, or `confirm: false`",
                 )
 
@@ -120,7 +120,7 @@ class _Gaps:
                         action.name,
                         item.name,
                         f"`{item.name}` of `{action.name}` looks like a secret, and traces, "
-                        "exports and pages show it in clear",
+                        "exports and pages show it in clear text",
                         "write `secret: true`",
                     )
 
@@ -138,7 +138,7 @@ class _Gaps:
                         name,
                         item.name,
                         f"`{item.name}` of `{name}` is hidden from the person who approves or "
-                        "confirms it, because a value that goes by this name is `secret` elsewhere",
+                        "confirms it, because another action marks this name as `secret`",
                         "drop `secret` there, give it another name, or write `secret: true` here "
                         "as well",
                     )
@@ -220,12 +220,10 @@ class _Gaps:
                 *_moving(procedure),
             ]
             for predicate, why, cure in dict.fromkeys(problems):
-                yield self._unprovable(procedure.name, predicate, why, "then", cure)
+                yield self._unprovable(procedure.name, predicate, why, cure)
 
-    def _unprovable(
-        self, procedure: str, predicate: str, why: str, when: str, cure: str
-    ) -> Diagnostic:
-        message = f"`{procedure}` is guarded, and {why}; {when} a person must decide"
+    def _unprovable(self, procedure: str, predicate: str, why: str, cure: str) -> Diagnostic:
+        message = f"`{procedure}` is guarded, and {why}, so a person must decide"
         return self._at_requirement("unprovable", procedure, message, cure, predicate)
 
     def _compiled(self, procedure: str, compiled: Compiled) -> Iterator[Diagnostic]:
@@ -263,27 +261,28 @@ class _Gaps:
                         Severity.NOTE,
                     )
         for name in judged_by_model(program):
-            message = f"`{procedure}` is guarded, and may rest on a model's word for `{name}`"
+            message = f"`{procedure}` is guarded, and may rely on a model's judgement of `{name}`"
             yield self._at_requirement("model-judged", procedure, message, "", name, Severity.NOTE)
         for name in shared_state(program):
             yield self._at_requirement(
                 "shared-state",
                 procedure,
-                f"`{procedure}` is guarded, and may rest on `{name}` from an earlier connection",
+                f"`{procedure}` is guarded, and may use `{name}` from an earlier connection",
                 f"drop `state: shared` of `{name}` if its server keeps a state for each connection",
                 severity=Severity.NOTE,
             )
         for item in unprovable(program):
             reason = f"only a model can judge `{item.predicate}`"
-            cure = "give it a `verdict`, or write `judged_by: model` if a model's word is enough"
+            cure = (
+                "give it a `verdict`, or write `judged_by: model` if a model's judgement is enough"
+            )
             if item.verifier:
                 reason = (
-                    f"what proves `{item.predicate}` is never fresh: "
-                    f"`{item.verifier}` changes what it reads"
+                    f"`{item.predicate}` can't be proven, because `{item.verifier}` changes the "
+                    "data that it reads"
                 )
                 cure = f"say what `{item.verifier}` changes and reads (`changes`, `reads`)"
-            when = "where that is needed,"
-            yield self._unprovable(procedure, item.predicate, reason, when, cure)
+            yield self._unprovable(procedure, item.predicate, reason, cure)
 
     def _unopened(self, procedure: str, item: Unopened) -> Diagnostic:
         gate = str(item.gate)
@@ -310,10 +309,10 @@ class _Gaps:
         if loose:
             yield Diagnostic(
                 "recorded-only",
-                f"nothing blocks {', '.join(loose)}: sopilot makes and records each call, "
-                "checked or not",
+                f"sopilot doesn't guard {', '.join(loose)}: it makes and records each call, "
+                "even unchecked",
                 Place(self.source),
-                "write `irreversible: true` or `approval:` for what must not happen unproven",
+                "write `irreversible: true` or `approval:` if the call must be proven first",
                 Severity.NOTE,
             )
 
@@ -333,8 +332,8 @@ def _nulls(handbook: Handbook, needed: _Needed) -> Iterator[_Problem]:
     for predicate, name, term in needed:
         if term == Constant(None):
             why = f"`{predicate}` is required for `null`, which isn't a value of `{name}`"
-            cure = f"say in its verdict what that means (`{name} == null || …`), and give "
-            yield predicate, why, cure + f"`{name}` to no input that is required"
+            cure = f"give `null` a meaning in its verdict (`{name} == null || …`), and don't pass "
+            yield predicate, why, cure + f"`{name}` to a required input"
     for predicate in dict.fromkeys(predicate for predicate, _, _ in needed):
         for call in chain(*handbook.predicates[predicate].recipes):
             if call.action not in handbook.actions:

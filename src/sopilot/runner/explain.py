@@ -92,9 +92,9 @@ def _notes(unit: Unit) -> Iterator[str]:
     for name in why.excluded:
         yield f"{name} is never asked: what is checked before it excludes it"
     for name in judged_by_model(unit.program):
-        yield f"{entry} may rest on a model's word for {name} (judged_by: model)"
+        yield f"{entry} may rely on a model's judgement of {name} (judged_by: model)"
     for name in shared_state(unit.program):
-        yield f"{entry} may rest on {name} from an earlier connection (state: shared)"
+        yield f"{entry} may use {name} from an earlier connection (state: shared)"
     for lacking in unprovable(unit.program):
         name = lacking.predicate
         yield f"{entry} waits for a person where it needs {name}, which sopilot can't prove"
