@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -370,15 +369,9 @@ def _compile_seconds() -> str:
 
 
 def _proposition_1() -> str:
-    sys.path += [str(BENCHMARKS.parent / "tests" / name) for name in ("compiler", "handbook")]
-    from test_guard_closure import check_guards
-    from test_proposition_1 import exhaust, random_cases
+    from proposition_1 import measure
 
-    random_cases(RANDOM_CASES, 27)
-    exhaust(2)
-    for seed in range(RANDOM_CASES):
-        check_guards(seed)
-    return "0"
+    return str(measure(RANDOM_CASES)["differences"])
 
 
 @cache

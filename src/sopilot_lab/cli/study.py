@@ -88,11 +88,14 @@ def run(
     watcher = SweepWatcher(planned)
     done, missing = [], 0
     try:
-        for step in run_study(whole, cells, at_once=at_once, runner=runner, seen=watcher):
-            status = cell_status(step.cell)
+        ended = run_study(whole, cells, at_once=at_once, runner=runner, seen=watcher)
+        for number, (cell, sweep) in enumerate(ended, 1):
+            status = cell_status(cell)
             missing += status["missing"]
-            done.append({**status, "ran": step.sweep.ran, "stopped": step.sweep.stopped})
-            say(step.line(status), err=True)
+            done.append({**status, "ran": sweep.ran, "stopped": sweep.stopped})
+            judged = f"{status['judged']} of {status['asked']} judged, {status['missing']} missing"
+            why = f", {sweep.stopped}" if sweep.stopped else ""
+            say(f"[{number}/{len(cells)}] {cell.label}: {judged}{why}", err=True)
     except KeyboardInterrupt:
         raise interrupted(watcher.judged, planned, base) from None
     if as_json:

@@ -24,40 +24,6 @@ from sopilot_lab.sopbench.reference import domain_budgets
 from sopilot_lab.sopbench.source import SopbenchTask, load_tasks, task_actions, tool_list
 from sopilot_lab.sopbench.wording import own_text
 
-
-class UpstreamJudge:
-    """Judges by the state of one task's simulator at this moment; changes nothing."""
-
-    def __init__(
-        self, task: SopbenchTask, program: Program, simulator: Simulator, upstream: Upstream
-    ) -> None:
-        self._handbook = task.handbook
-        self._simulator = simulator
-        self._predicates = {
-            name: function.predicate
-            for name, function in program.functions.items()
-            if function.predicate is not None
-        }
-        raw = upstream.tasks(task.domain)[task.goal][task.index]["constraint_parameters"]
-        # A handbook's constants are scalars: a list stands in it as its text.
-        self._lists = {str(value): value for value in raw.values() if isinstance(value, list)}
-
-    def __call__(
-        self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
-    ) -> bool:
-        """``predicate`` is a function's name, as a frame shows it."""
-        known = self._handbook.predicates.get(self._predicates.get(predicate, predicate))
-        if known is None:
-            raise CannotJudge(f"`{predicate}` is not a predicate of `{self._handbook.name}`")
-        values: dict[str, Any] = {
-            name: self._value(arguments[name]) for name in known.parameters if name in arguments
-        }
-        return self._simulator.judge(known.name, values) is True
-
-    def _value(self, value: JSON) -> JSON:
-        return self._lists.get(value, value) if isinstance(value, str) else value
-
-
 NO_CALL = frozenset({"n/a", "na", "none", "null"})
 """Names by which models say that they call nothing; upstream takes them so."""
 
@@ -68,7 +34,10 @@ class SopbenchTools:
     thread."""
 
     def __init__(self, task: SopbenchTask, simulator: Simulator, tools: ToolList) -> None:
-        self._schemas = domain_schemas(task, tools)
+        offered = task_actions(task, tools)
+        self._schemas = tuple(
+            _schema(action) for name, action in task.handbook.actions.items() if name in offered
+        )
         self._simulator = simulator
 
     def schemas(self) -> Sequence[ToolSchema]:
@@ -93,20 +62,6 @@ def _object(written: str) -> dict[str, JSON]:
     except (ValueError, RecursionError):
         return {}
     return arguments if isinstance(arguments, dict) else {}
-
-
-def open_simulation(
-    task: SopbenchTask, tools: ToolList, upstream: Upstream
-) -> tuple[Simulator, SopbenchTools]:
-    simulator = upstream.open(task.domain, task.goal, task.index, tools=tools)
-    return simulator, SopbenchTools(task, simulator, tools)
-
-
-def domain_schemas(task: SopbenchTask, tools: ToolList) -> tuple[ToolSchema, ...]:
-    offered = task_actions(task, tools)
-    return tuple(
-        _schema(action) for name, action in task.handbook.actions.items() if name in offered
-    )
 
 
 def _schema(action: Action) -> ToolSchema:
@@ -154,8 +109,17 @@ class SopbenchSimulation:
     def __init__(
         self, own: SopbenchTask, program: Program, offered: ToolList, upstream: Upstream
     ) -> None:
-        self._simulator, self.tools = open_simulation(own, offered, upstream)
-        self._judge = UpstreamJudge(own, program, self._simulator, upstream)
+        self._simulator = upstream.open(own.domain, own.goal, own.index, tools=offered)
+        self.tools = SopbenchTools(own, self._simulator, offered)
+        self._handbook = own.handbook
+        self._predicates = {
+            name: function.predicate
+            for name, function in program.functions.items()
+            if function.predicate is not None
+        }
+        raw = upstream.tasks(own.domain)[own.goal][own.index]["constraint_parameters"]
+        # A handbook's constants are scalars: a list stands in it as its text.
+        self._lists = {str(value): value for value in raw.values() if isinstance(value, list)}
 
     def verdict(self, messages: int, texts: Sequence[str] | None) -> Mapping[str, JSON]:
         return self._simulator.evaluate(messages=messages)
@@ -163,7 +127,18 @@ class SopbenchSimulation:
     def holds(
         self, predicate: str, arguments: Mapping[str, JSON], evidence: Sequence[Seen]
     ) -> bool:
-        return self._judge(predicate, arguments, evidence)
+        """Judge by the simulator's state at this moment, and change nothing. ``predicate`` is a
+        function's name, as a frame shows it."""
+        known = self._handbook.predicates.get(self._predicates.get(predicate, predicate))
+        if known is None:
+            raise CannotJudge(f"`{predicate}` is not a predicate of `{self._handbook.name}`")
+        values: dict[str, Any] = {
+            name: self._value(arguments[name]) for name in known.parameters if name in arguments
+        }
+        return self._simulator.judge(known.name, values) is True
+
+    def _value(self, value: JSON) -> JSON:
+        return self._lists.get(value, value) if isinstance(value, str) else value
 
     def close(self) -> None:
         self._simulator.close()

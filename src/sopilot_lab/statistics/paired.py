@@ -6,7 +6,7 @@ Benjamini–Hochberg step-up procedure and Holm's step-down procedure.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -42,6 +42,19 @@ def holm(p_values: Sequence[float]) -> list[float]:
     scaled = [min(1.0, (len(order) - rank) * p_values[place]) for rank, place in enumerate(order)]
     adjusted = dict(zip(order, accumulate(scaled, max), strict=True))
     return [adjusted[place] for place in range(len(order))]
+
+
+def adjusted_within(
+    groups: Sequence[str],
+    p_values: Sequence[float],
+    adjust: Callable[[Sequence[float]], Sequence[float]],
+) -> list[float]:
+    """Adjust the p-values of each group among themselves."""
+    adjusted: dict[int, float] = {}
+    for group in dict.fromkeys(groups):
+        places = [place for place, each in enumerate(groups) if each == group]
+        adjusted |= zip(places, adjust([p_values[place] for place in places]), strict=True)
+    return [adjusted[place] for place in range(len(groups))]
 
 
 @dataclass(frozen=True, slots=True)

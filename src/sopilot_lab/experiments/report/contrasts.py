@@ -26,7 +26,7 @@ from sopilot_lab.statistics.comparison import Comparison, compare
 from sopilot_lab.statistics.figures import goal_rows
 from sopilot_lab.statistics.intervals import Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
-from sopilot_lab.statistics.paired import Pairs, benjamini_hochberg, pair
+from sopilot_lab.statistics.paired import Pairs, adjusted_within, benjamini_hochberg, pair
 from sopilot_lab.statistics.rates import post_goal
 
 Contrast = tuple[str, str]
@@ -226,16 +226,14 @@ def _filled(table: Table, rows: Iterable[Row]) -> Table:
 
 def _adjusted(compared: Sequence[tuple[Row, Comparison]], *, by_goal: bool) -> dict[int, str]:
     """Benjamini–Hochberg over the family's rows of each scope."""
-    scopes: dict[str, list[int]] = {}
-    for place, (row, _) in enumerate(compared):
-        if row.in_family and row.kind == "all":
-            scopes.setdefault(row.scope, []).append(place)
-    shown: dict[int, str] = {}
-    for places in scopes.values():
-        wholes = [compared[place][1] for place in places]
-        rows = benjamini_hochberg([each.clustered.p if by_goal else each.p for each in wholes])
-        shown |= {place: p_text(row.adjusted) for place, row in zip(places, rows, strict=True)}
-    return shown
+    places = [n for n, (row, _) in enumerate(compared) if row.in_family and row.kind == "all"]
+    wholes = [compared[place][1] for place in places]
+    adjusted = adjusted_within(
+        [compared[place][0].scope for place in places],
+        [each.clustered.p if by_goal else each.p for each in wholes],
+        lambda p_values: [row.adjusted for row in benjamini_hochberg(p_values)],
+    )
+    return dict(zip(places, map(p_text, adjusted), strict=True))
 
 
 def _cells(row: Row, whole: Comparison, adjusted: str) -> list[str]:

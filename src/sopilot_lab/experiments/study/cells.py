@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,21 +37,6 @@ class Cell:
     def label(self) -> str:
         condition = f" / {self.condition}" if self.condition else ""
         return f"{self.configuration.label}{condition}"
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """The progress of a running study when a cell ends."""
-
-    cell: Cell
-    number: int
-    cells: int
-    sweep: Sweep
-
-    def line(self, status: Mapping[str, Any]) -> str:
-        why = f", {self.sweep.stopped}" if self.sweep.stopped else ""
-        judged = f"{status['judged']} of {status['asked']} judged, {status['missing']} missing"
-        return f"[{self.number}/{self.cells}] {self.cell.label}: {judged}{why}"
 
 
 def study_cells(
@@ -131,10 +116,10 @@ def run_study(
     at_once: int | None = None,
     runner: Any = None,
     seen: Seen,
-) -> Iterator[Progress]:
+) -> Iterator[tuple[Cell, Sweep]]:
     """Resume where it stopped. Hypotheses that have changed since are refused."""
     _require_the_same_hypotheses(cells)
-    for number, cell in enumerate(cells, 1):
+    for cell in cells:
         sweep = run_sweep(
             cell.folder,
             cell.configuration,
@@ -145,7 +130,7 @@ def run_study(
             seen=seen,
         )
         sweep.folder.write_summary(summarise_folder(sweep.folder, {}))
-        yield Progress(cell, number, len(cells), sweep)
+        yield cell, sweep
 
 
 def _require_the_same_hypotheses(cells: Sequence[Cell]) -> None:

@@ -13,7 +13,7 @@ from sopilot_lab.experiments.report.runs import RunSet, Series, load_runs, scree
 from sopilot_lab.experiments.study.plan import Hypothesis, Study
 from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.statistics.clustered import goal_clustered
-from sopilot_lab.statistics.paired import Pairs, holm, mcnemar, pair
+from sopilot_lab.statistics.paired import Pairs, adjusted_within, holm, mcnemar, pair
 
 _TIMES = "seconds"
 EXPLORATORY = "Exploratory: no hypothesis about it was fixed before the runs."
@@ -73,7 +73,10 @@ def confirmatory(study: Study, runs: RunSet) -> Table:
             else:
                 named = (fixed.name, fixed.family, series.label, ":".join(fixed.contrast), "0")
                 table.add_lacking(f"{series.label}: no task was judged under both arms", *named)
-    for row, adjusted in zip(rows, _adjusted(rows), strict=True):
+    families = [fixed.family for fixed, *_ in rows]
+    for row, adjusted in zip(
+        rows, adjusted_within(families, [row[-1] for row in rows], holm), strict=True
+    ):
         table.rows.append(_cells(*row, adjusted))
     if not study.fixed.hypotheses:
         table.add_nothing("the study fixed none")
@@ -107,16 +110,6 @@ def _p(hypothesis: Hypothesis, pairs: Pairs) -> float:
     if hypothesis.test == "mcnemar":
         return mcnemar(pairs.discordance.wins, pairs.discordance.losses)
     return goal_clustered(pairs.by_cluster()).p
-
-
-def _adjusted(rows: Sequence[tuple[Hypothesis, str, Pairs, float]]) -> list[float]:
-    families: dict[str, list[int]] = {}
-    for place, (item, _, _, _) in enumerate(rows):
-        families.setdefault(item.family, []).append(place)
-    numbers: dict[int, float] = {}
-    for places in families.values():
-        numbers |= dict(zip(places, holm([rows[place][3] for place in places]), strict=True))
-    return [numbers[place] for place in range(len(rows))]
 
 
 def _cells(
