@@ -667,3 +667,46 @@ def test_a_call_that_nothing_guards_is_no_deviation_before_the_first_guarded_one
     runner = sopilot.load(book, store=kept)
     report = runner.audit_sync(conversation.session_ids()["refunds"])
     assert report.clean, report.findings
+
+
+def test_a_no_is_final_although_another_way_is_open(tmp_path: Path) -> None:
+    """The customer was found in one of two ways: nobody has to be found in the other one, too."""
+    path = tmp_path / "orders.yaml"
+    path.write_text(
+        """
+handbook: orders
+actions:
+  by_email: {input: {email: string}, read_only: true}
+  by_name: {input: {name: string}, read_only: true}
+  cancel: {input: {user: string}, irreversible: true, confirm: "The order of {user} goes."}
+predicates:
+  mailed(user):
+    {says: F., established_by: by_email(email), verdict: result == user, principal: true}
+  named(user): {says: N., established_by: by_name(name), verdict: result == user, principal: true}
+procedures:
+  cancel: {requires: {first: [mailed(user), named(user)]}}
+""",
+        "utf-8",
+    )
+    cancelled: list[str] = []
+    asked: list[str] = []
+
+    def by_email(email: str) -> str:
+        return "ann"
+
+    def by_name(name: str) -> str:
+        return "ann"
+
+    def cancel(user: str) -> None:
+        cancelled.append(user)
+
+    def answer(question: str) -> str:
+        asked.append(question)
+        return "No." if len(asked) == 1 else "Yes."
+
+    _, found_by_name, guarded = sopilot.guard(path, by_email, by_name, cancel)
+    with sopilot.conversation("c-1", user=answer):
+        found_by_name("Ann")
+        with pytest.raises(sopilot.Refused):
+            guarded("ann")
+    assert (cancelled, len(asked)) == ([], 1)

@@ -206,7 +206,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "batch_broken": ("broken chains: {n}", "断裂的哈希链：{n}"),
     "batch_code": ("{name} in {n} sessions", "{name}，{n} 个会话"),
     "none": ("none", "无"),
-    "not_needed": ("not needed", "无需"),
+    "not_needed": ("no verdict of a program needs any", "没有需要证据的程序判断"),
     # --- the page ---
     "Outcome": ("Outcome", "结果"),
     "Checks": ("Checks", "检查"),

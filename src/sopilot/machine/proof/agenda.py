@@ -102,7 +102,14 @@ def plan_call(
     planner = _Planner(prover_at(here, values, judge), step.label, since)
     root = Activation(here.layout, values)
     paths = list(islice(planner.paths(root, here.layout.first, {}, True), _MOST_PATHS))
-    return _choose([path for path in paths if path.reached], paths)
+    # A no of the user rules the call out, whatever an option would show that another did without.
+    functions = planner.prover.program.functions
+    refused = [
+        path
+        for path in paths
+        if not path.needs and any(functions[item.function].function.question for item in path.unmet)
+    ]
+    return _choose([path for path in paths if path.reached], refused or paths)
 
 
 def unguardable(program: Program) -> str:
