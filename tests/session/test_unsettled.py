@@ -238,8 +238,10 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
         def now(self) -> float:
             return SystemClock().now() - 100.0
 
+    tools = Hanging()
+
     async def prepare() -> str:
-        store, tools = SQLiteStore(tmp_path / "sessions.db"), Hanging()
+        store = SQLiteStore(tmp_path / "sessions.db")
         more = {"handbook": "counter", "extra": {"gateway": "x"}}
         session, work = await at_work(store, tools, Past(), **more)
         work.cancel()
@@ -250,7 +252,9 @@ def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.Mon
     session_id = asyncio.run(prepare())
     listed = run("sessions", "list", "--orphaned", "--json")
     assert (listed.exit_code, json.loads(listed.output)["sessions"][0]["id"]) == (1, session_id)
-    assert "outcome unknown" in run("approvals", "list", session_id).output
+    waits = run("approvals", "list", session_id).output
+    assert "outcome unknown  transfer {" in waits
+    assert f"key {tools.calls[-1][2]}\n" in waits  # by which the tool can say whether it happened
     resumed = run("resume", session_id)
     assert (resumed.exit_code, "outcome unknown" in resumed.output) == (1, True)
     settled = run("approvals", "resolve", session_id, "t", "--as", "olga", "--happened", "--json")

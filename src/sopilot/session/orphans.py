@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
 from sopilot.machine.approvals import HeldCall
 from sopilot.machine.secrets import Secrets
+from sopilot.machine.state import CallRecord
 from sopilot.messages.errors import LeaseHeld, RunEnded, StoreCorrupt, StoreUnavailable
 from sopilot.protocols import Clock, SystemClock
 from sopilot.records.loading import Loaded, load
 from sopilot.records.store import SessionRecord, Store
-from sopilot.session.calls import note_unknown_outcomes
+from sopilot.session.calls import call_key, note_unknown_outcomes
 from sopilot.session.fence import Fence
 from sopilot.session.opening import attach_session
 from sopilot.values.json import JSON
@@ -30,11 +31,14 @@ GRACE_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call without an outcome."""
+    """A call without an outcome. ``arguments`` are as people may see them; the tool was given the
+    ``key``."""
 
     session_id: str
     call_id: str
     action: str
+    arguments: Mapping[str, JSON]
+    key: str
 
     def as_json(self) -> dict[str, JSON]:
         return {"session": self.session_id, "call_id": self.call_id, "action": self.action}
@@ -70,7 +74,7 @@ async def waiting_in(store: Store, session_id: str, *, clock: Clock | None = Non
     )
     unknown = [
         open_call
-        for open_call in _open_calls(loaded)
+        for open_call in _open_calls(loaded, secrets)
         if open_call.call_id in loaded.ledger.unknown or not running
     ]
     left = tuple(
@@ -137,19 +141,25 @@ async def resolve_orphan(
                 await note_unknown_outcomes(session)
             pending = session.configuration.pending
             return [
-                OpenCall(session_id, call_id, pending[call_id].action)
+                _open_call(session_id, call_id, pending[call_id], session.secrets)
                 for call_id in session.unknown_outcomes
                 if call_id not in before
             ]
     return []
 
 
-def _open_calls(loaded: Loaded) -> list[OpenCall]:
+def _open_calls(loaded: Loaded, secrets: Secrets) -> list[OpenCall]:
     return [
-        OpenCall(loaded.record.id, call_id, pending.action)
+        _open_call(loaded.record.id, call_id, pending, secrets)
         for call_id, pending in loaded.configuration.pending.items()
         if pending.action in loaded.programs.guarded or call_id in loaded.ledger.unknown
     ]
+
+
+def _open_call(session_id: str, call_id: str, call: CallRecord, secrets: Secrets) -> OpenCall:
+    shown = secrets.shown(call.action, call.arguments)
+    key = call_key(session_id, call_id, call.action, call.arguments)
+    return OpenCall(session_id, call_id, call.action, shown, key)
 
 
 _COLUMNS = ("ID", "STATUS", "GOAL", "HANDBOOK", "MODEL", "EVENTS", "UPDATED")
@@ -191,7 +201,9 @@ def waiting_lines(waiting: Waiting) -> Iterator[str]:
 
 def unknown_lines(unknown: Sequence[OpenCall]) -> Iterator[str]:
     for call in unknown:
-        yield f"{call.call_id}  outcome unknown: resolve it with `sopilot approvals resolve`"
+        arguments = json.dumps(dict(call.arguments), ensure_ascii=False)
+        yield f"{call.call_id}  outcome unknown  {call.action} {arguments}  key {call.key}"
+        yield "  ask the tool whether it happened, then run `sopilot approvals resolve`"
 
 
 def held_lines(held: HeldCall) -> Iterator[str]:
