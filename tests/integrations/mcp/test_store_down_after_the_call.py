@@ -58,6 +58,7 @@ async def test_through_the_gateway(caplog: pytest.LogCaptureFixture) -> None:
         assert meter.counted["calls unknown"] == 1
         warned = [one for one in caplog.records if one.levelno == logging.WARNING]
         assert any(getattr(one, "fields", {}).get("outcome") == "unknown" for one in warned)
+        assert f"unknown outcome: sopilot approvals list {session_id}" in caplog.text
         await client.list_tools()
         await call(client, "read_ledger")
         events = [one.event for one in await store.events(session_id)]

@@ -309,11 +309,14 @@ class McpServer:
         self._meter.count("calls", outcome=outcome)
         if name == TOOL_NAME:
             self._meter.count("steps")
-        level = WARNING if outcome == "unknown" else INFO
+        level, text = INFO, "call"
+        if outcome == "unknown":
+            level = WARNING
+            text = f"`{name}` has an unknown outcome: sopilot approvals list {session_id}"
         if LOG.isEnabledFor(level):
             ms = round((time.perf_counter() - started) * 1000, 2)
             fields = {"session": session_id, "owner": caller.owner, "tool": name}
-            LOG.log(level, "call", extra={"fields": {**fields, "outcome": outcome, "ms": ms}})
+            LOG.log(level, "%s", text, extra={"fields": {**fields, "outcome": outcome, "ms": ms}})
 
     # --- resources ------------------------------------------------------------------
 
