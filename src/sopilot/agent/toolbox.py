@@ -183,7 +183,7 @@ class Toolbox:
         schema = self._by_name.get(call.name)
         is_step = self.is_step(call.name)
         if schema is None and not is_step:
-            hint = did_you_mean(call.name, self._by_name)
+            hint = did_you_mean(call.name, self.names - {END_SESSION})
             return sentence("unknown-tool", name=call.name, hint=hint)
         try:
             arguments = json.loads(call.arguments) if call.arguments.strip() else {}

@@ -72,6 +72,20 @@ async def test_tools_that_pass_and_clash_have_their_servers_names_in_front() -> 
             assert (await call(client, name)).structured_content == {"tool": tool}
 
 
+async def test_no_tool_has_the_name_of_one_of_the_runtimes_own() -> None:
+    own = ("ask_user", "confirm_with_user", "end_session", "give_values", "judge_check")
+    passing = {"view": "guard", "pass_through": own}
+    async with (
+        gateway("x", plain("here", "x", *own), **passing) as server,
+        Client(server.protocol) as client,
+    ):
+        names = {listed.name for listed in await offered(client)}
+        assert names == {"read_file", *(f"here_{name}" for name in own)}
+        for name in own:
+            assert (await call(client, f"here_{name}")).structured_content == {"tool": name}
+            assert (await call(client, name)).is_error
+
+
 @pytest.mark.parametrize("here", [("echo", "x"), ("x", "echo")])
 async def test_a_prefixed_name_is_no_action(here: tuple[str, ...]) -> None:
     """The call of the action would be a call of the tool that passes."""

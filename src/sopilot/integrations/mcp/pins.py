@@ -17,7 +17,7 @@ from typing import Any
 import mcp_types as types
 
 from sopilot.agent.toolbox import END_SESSION
-from sopilot.handbook.model import Handbook
+from sopilot.handbook.model import BUILT_IN, Handbook
 from sopilot.integrations.mcp.options import GatewayOptions, UpstreamSpec, actions_by_tool
 from sopilot.integrations.mcp.upstream import Upstream
 from sopilot.integrations.metrics import NoMetrics
@@ -43,7 +43,7 @@ PINNED_FIELDS = (
 )  # fmt: skip
 """Everything of a tool's definition that can sway a model or a client."""
 _LONGEST_SHOWN = 200
-_RESERVED = frozenset({TOOL_NAME, END_SESSION, *GUARD_TOOLS})
+_RESERVED = frozenset({TOOL_NAME, END_SESSION, *BUILT_IN, *GUARD_TOOLS})
 _JOURNAL = "pins"
 _ALL, _FIRST, _SINGLE = "tools_approved", "tools_approved_first", "tool_approved"
 
