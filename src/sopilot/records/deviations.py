@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 
 from sopilot.messages.errors import mistake
 from sopilot.records.log import Entry
+from sopilot.records.people import NAME_HELP
 from sopilot.values.json import JSON, same_name
 from sopilot.values.text import moment, table
 
@@ -100,7 +101,7 @@ def require_step(deviation: Deviation, step: str, by: set[str]) -> None:
     """Raise unless a person, known by any of these names, may take this step."""
     number = deviation.deviation
     if not by - {""}:
-        raise mistake("nobody", "your name is required")
+        raise mistake("nobody", "your name is required", help=NAME_HELP)
     if deviation.state == CLOSED and step not in ("commented", "reopened"):
         raise mistake("closed", f"deviation {number} is closed: reopen it first")
     if step == "closed" and deviation.state != JUDGED:

@@ -16,7 +16,7 @@ from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean
 from sopilot.messages.errors import mistake
 from sopilot.program.model import Program
-from sopilot.records.people import TOKEN_HELP, People, Principal, load_people
+from sopilot.records.people import NAME_HELP, TOKEN_HELP, People, Principal, load_people
 from sopilot.records.store import Store
 from sopilot.records.versions import authors_of
 from sopilot.trace.events import (
@@ -117,7 +117,7 @@ class Entitlements:
     def require_witness(self, pending: CallRecord, by: str, who: Principal | None) -> None:
         """Raise for a person who can't resolve a call: a party to it could have it made twice."""
         if not same_name(by):
-            raise mistake("nobody", "name the person who found out how the call ended")
+            raise mistake("nobody", "your name is required", help=NAME_HELP)
         if who is None and "identity" in self.people.demands:
             raise mistake(UNAUTHENTICATED, _PROVE, help=TOKEN_HELP)
         self._require_no_part(by, pending.process, pending.arguments)
@@ -209,7 +209,7 @@ def _require_open(vote: Vote, held: HeldCall) -> None:
     if decision == "expire":
         return
     if not same_name(by):
-        raise mistake("nobody", "a decision needs the name of the person who decides")
+        raise mistake("nobody", "your name is required", help=NAME_HELP)
     if role not in held.roles:
         cure = did_you_mean(role, held.roles)
         raise mistake("wrong-role", f"`{role}` can't decide about call `{held.call_id}`", help=cure)

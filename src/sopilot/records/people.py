@@ -28,6 +28,7 @@ ADMINISTRATOR = "administrator"
 TOKEN, OPENID = "token", "openid"
 ADDED = "person_added"
 _LISTS = ("roles", "aliases", "subjects")
+NAME_HELP = "pass `--as NAME`, or a token"
 TOKEN_HELP = "pass a token: sopilot --token-file"
 
 
@@ -396,7 +397,7 @@ async def required_writer(store: Store, who: Principal | None, by: str) -> dict[
         raise mistake("unauthenticated", message, help=TOKEN_HELP)
     writer = written_by(who, by)
     if not same_name(str(writer["by"])):
-        raise mistake("nobody", "your name is required: pass --as, or a token")
+        raise mistake("nobody", "your name is required", help=NAME_HELP)
     return writer
 
 

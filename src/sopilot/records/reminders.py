@@ -81,13 +81,13 @@ async def due_calls(
 
 def due_lines(calls: Sequence[DueCall]) -> Iterator[str]:
     for call in calls:
-        until = "without an end" if call.expires_at is None else f"until {moment(call.expires_at)}"
+        until = "no deadline" if call.expires_at is None else f"until {moment(call.expires_at)}"
         yield (
             f"{call.session} {call.call_id}  {call.action}  "
-            f"{call.approvals} of {call.needed} {until}"
+            f"{call.approvals} of {call.needed}, {until}"
         )
         for role, names in call.people.items():
             instead = f", or {call.escalated[role]} in its place" if role in call.escalated else ""
-            yield f"  {role}{instead}: {', '.join(names) or 'nobody is named'}"
+            yield f"  {role}{instead}: {', '.join(names) or 'no person has this role'}"
     if not calls:
         yield "no calls are waiting"
