@@ -58,12 +58,12 @@ class Waiting(UserAbsent):
     sent, and its outcome is unknown; ``asked``: the problem is a question of the runtime."""
 
     def __init__(
-        self, problem: str, text: str = "", *, unknown: bool = False, asked: bool = False
+        self, problem: str, text: str = "", *, unknown: bool = False, is_question: bool = False
     ) -> None:
         super().__init__(problem)
         self.text = text
         self.unknown = unknown
-        self.asked = asked
+        self.is_question = is_question
 
 
 class Answered(NamedTuple):

@@ -76,7 +76,7 @@ async def run_session(
         except Ended as end:
             return ended(end.ending, end.reason)
         except Waiting as waiting:
-            return ended(Ending.WAITING, str(waiting), asked=waiting.asked)
+            return ended(Ending.WAITING, str(waiting), is_question=waiting.is_question)
         except BudgetSpent as spent:
             await session.note(BUDGET, {"budget": spent.budget, "limit": spent.limit})
             driver.watch(Progress("note", f"the budget {spent.budget} is spent"))
@@ -186,7 +186,7 @@ def _result(
     *,
     budget: str | None = None,
     fault: str = "",
-    asked: bool = False,
+    is_question: bool = False,
 ) -> SessionResult:
     session, spending = driver.session, driver.spending
     refused = ending is Ending.REFUSED
@@ -194,7 +194,7 @@ def _result(
         session_id=session.id,
         ending=ending,
         # The user agrees to what a question shows: the model may have passed a value as a secret.
-        reason=reason if asked else session.secrets.masked(reason),
+        reason=reason if is_question else session.secrets.masked(reason),
         budget=budget,
         messages=(driver.first, *driver.dialog),
         requests=tuple(spending.requests),

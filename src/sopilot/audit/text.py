@@ -83,7 +83,8 @@ def is_as_required(report: Report) -> bool | None:
         return None
     if report.score_card.errors:
         return False
-    return True if outcome != ABANDONED and report.clean and not report.overrides else None
+    known = outcome != ABANDONED and not report.not_judged and not report.overrides
+    return True if known else None
 
 
 def about_lines(

@@ -381,13 +381,13 @@ class _AbsentUser:
         return self._next(message)
 
     async def answer(self, about: str, question: str) -> str:
-        return self._next(question, asked=True)
+        return self._next(question, is_question=True)
 
-    def _next(self, shown: str, *, asked: bool = False) -> str:
+    def _next(self, shown: str, *, is_question: bool = False) -> str:
         if self._messages:
             return self._messages.pop()
         text = f"The user is asked: {shown}\nCall it again after the answer."
-        raise Waiting(shown, text, asked=asked)
+        raise Waiting(shown, text, is_question=is_question)
 
 
 class _FunctionUser:
