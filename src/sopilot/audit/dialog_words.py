@@ -33,6 +33,14 @@ _REFUSES = re.compile(
     r"|won't|will not|unfortunately|sorry|declin\w+|refus\w+|denied)\b|无法|不能|不可以|抱歉|拒绝",
     re.IGNORECASE,
 )
+_SAYS_NO = re.compile(
+    r"\s*(?:(?:no|nope|nah|stop|wait|hold on)(?=\W*$|[,.!;])|not\b|don't\b|do not\b|不|别|等)",
+    re.IGNORECASE,
+)
+_MAY_AGREE = re.compile(
+    r"\b(?:yes|yeah|ok|okay|sure|fine|agree|confirm|proceed|go ahead|do it|please)\b|好|可以|行",
+    re.IGNORECASE,
+)
 _CLAIMS = re.compile(
     r"\b(?:i|we)(?:'ve| have)\b(?! not\b)|\b(?:has|have) been\b|\b(?:done|completed|processed)\b"
     r"|\bsuccess|已|成功",
@@ -44,6 +52,18 @@ def questions(text: str) -> list[str]:
     """The questions of a message but those whether there is anything else."""
     every = _QUESTION.findall(text)
     return [question for question in every if not _ANYTHING_ELSE.search(question)]
+
+
+def answer_in_words(reply: UserWords) -> str | None:
+    """``yes``, ``no``, or ``None`` where a reply may be either, or may answer another question."""
+    meaning = assent(reply.text)
+    if meaning == "yes":
+        return meaning
+    asked = len(_QUESTION.findall(reply.question))
+    if asked > 1 or (asked and not questions(reply.question)):
+        return None
+    says_no = _SAYS_NO.match(reply.text) is not None and _MAY_AGREE.search(reply.text) is None
+    return "no" if meaning == "no" or says_no else None
 
 
 def reads_as_refusal(text: str) -> bool:

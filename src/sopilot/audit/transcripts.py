@@ -13,7 +13,12 @@ from dataclasses import dataclass, field, replace
 
 from sopilot.audit.audit import judge_chain
 from sopilot.audit.call_reading import AGAINST
-from sopilot.audit.dialog_words import doubt_of_yes, may_be_withdrawn, reads_as_refusal
+from sopilot.audit.dialog_words import (
+    answer_in_words,
+    doubt_of_yes,
+    may_be_withdrawn,
+    reads_as_refusal,
+)
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
 from sopilot.audit.guarded_calls import needs_approval
 from sopilot.audit.leaf_reading import GATE, NEWER, STALE, Unreadable
@@ -238,8 +243,10 @@ class Review:
         if not heard:
             return
         number, reply, _ = heard[-1]
+        # What is neither a yes nor a no is left open by `_doubt_of_yes`.
+        answer = answer_in_words(heard[-1]) or "yes"
         values = {asked_about(CONFIRM, name): item for name, item in call.arguments.items()}
-        value = {"said": reply, "answer": assent(reply), "message": number}
+        value: JSON = {"said": reply, "answer": answer, "message": number}
         for goal in self.handbook.procedures.values():
             if goal.action == call.action and confirmation(goal, action) is not None:
                 arguments = {**confirmed_subject(goal, action), **values}
@@ -484,7 +491,10 @@ class Review:
     def _doubt_of_yes(self, call: SessionCall, procedure: Procedure) -> str:
         """Why the user's yes before a call may be one to something else."""
         heard = [] if self.own else self._heard_before(call)
-        if not heard or assent(heard[-1].text) != "yes":
+        answer = answer_in_words(heard[-1]) if heard else "no"
+        if answer is None:
+            return sentence("audit.neither-yes-nor-no")
+        if answer == "no":
             return ""
         wording = confirmation(procedure, self.handbook.actions[call.action]) or ""
         since = [
