@@ -102,8 +102,8 @@ def refused_steps(slot: str, moment: Moment) -> Iterator[str]:
     for line in lines:
         for operation in told_steps(line, short=moment.step.short):
             outcome = moment.machine.step(moment.configuration, operation, at=0.0)
-            if not outcome.accepted and outcome.answer["code"] not in _VALUES:
-                yield f"{operation} is refused ({outcome.answer['problem']}): {line}"
+            if not outcome.accepted and outcome.refusal["code"] not in _VALUES:
+                yield f"{operation} is refused ({outcome.refusal['reason']}): {line}"
 
 
 _VALUES = {"wrong-type", "nothing-amended", "branch-contradicts", "bad-artifact"}

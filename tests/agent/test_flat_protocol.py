@@ -73,11 +73,13 @@ def test_a_refreshed_context_keeps_the_books(refresh: int) -> None:
 
 def test_checks_that_the_machine_passed_are_told_for_they_are_books() -> None:
     machine = Machine({}, hashes={})
-    event = Event(1, 0.0, "model", "return", "p1", "refund/small@judge", {})
-    passed = [{"label": "check_login", "ground": "the gate is open"}]
-    told = {"did": "return", "passed": passed, "frame": "x@y"}
-    outcome = Outcome(machine.initial(), (event,), True, lambda _: told)
-    assert step_answer(outcome, Answers.BLIND) == (
+    passed = {"label": "check_login", "ground": "the gate is open"}
+    events = (
+        Event(1, 0.0, "model", "return", "p1", "refund/small@judge", {}),
+        Event(2, 0.0, "machine", "reuse", "p1", "refund@check_login", passed),
+    )
+    outcome = Outcome(machine.initial(), events, True)
+    assert step_answer(outcome, machine, Answers.BLIND) == (
         "Done: return.\nPassed check_login: the gate is open."
     )
-    assert step_answer(outcome, Answers.SHORT) == "Done: return."
+    assert step_answer(outcome, machine, Answers.SHORT) == "Done: return."

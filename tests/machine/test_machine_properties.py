@@ -265,8 +265,7 @@ def test_nothing_escapes_and_everything_can_be_written_and_replayed(
     run = Run(PROGRAMS)
     run.do(Start("transfer", {"username": "bob"}))
     for operation in operations:
-        outcome = run.do(operation)
-        assert outcome.answer["accepted"] is outcome.accepted
+        run.do(operation)
     sealed = seal_all(run.events, genesis("fuzz"))
     again = read_lines(lines_of(sealed))
     assert verify_chain(again, "fuzz") is None

@@ -36,9 +36,9 @@ def test_the_last_step_that_a_process_may_take() -> None:
         run.ok(Return(True))  # 3
         assert (run.do(Call()).accepted, limit) in ((False, 3), (True, 4))
         assert run.configuration.processes["p1"].steps == limit
-        refused = run.do(Call()).answer
+        refused = run.do(Call()).refusal
         assert refused["code"] == "steps-exceeded"
-        assert refused["problem"] == f"this process took {limit} steps; only `fail` is allowed now"
+        assert refused["reason"] == f"this process took {limit} steps; only `fail` is allowed now"
         run.ok(Fail("enough"))
 
 

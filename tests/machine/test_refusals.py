@@ -83,8 +83,8 @@ def test_a_text_that_is_no_json_is_no_null() -> None:
     steps = (Emit("write", "memo", schema={"type": ["object", "null"]}), CompleteStep("finish"))
     run = Run({"go": program("go", Function("go", Kind.PROCESS, (), steps))})
     run.ok(Start("go"))
-    refused = run.do(EmitArtifact("memo", "{")).answer
-    assert refused["problem"] == (
+    refused = run.do(EmitArtifact("memo", "{")).refusal
+    assert refused["reason"] == (
         "`memo` does not fit its schema: the content must be of type object or null"
     )
     run.ok(EmitArtifact("memo", "null"))

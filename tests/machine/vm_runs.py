@@ -49,14 +49,14 @@ class Run:
 
     def ok(self, operation: Operation) -> Outcome:
         outcome = self.do(operation)
-        assert outcome.accepted, outcome.answer
+        assert outcome.accepted, outcome.events
         return outcome
 
     def no(self, operation: Operation) -> str:
         """The code of the rejection."""
         outcome = self.do(operation)
-        assert not outcome.accepted, outcome.answer
-        return str(outcome.answer["code"])
+        assert not outcome.accepted, outcome.events
+        return str(outcome.refusal["code"])
 
     def tool(self, action: str, value: JSON = None, ok: bool = True, **arguments: JSON) -> int:
         """A domain call with its result; the seq of the result."""

@@ -232,7 +232,8 @@ class CallHandler:
             message = to_customer(refusals(self._session, self._language)) if failed else ""
             self._closing_words(message or self._said)
         self._watch(Progress("step", self._stepped(operation, accepted=outcome.accepted)))
-        return step_answer(outcome, self._view.answers, self._language, self._toolbox.step)
+        machine, tool = self._session.machine, self._toolbox.step
+        return step_answer(outcome, machine, self._view.answers, self._language, tool)
 
     def _by_name(self, move: StepMove) -> StepMove:
         """The rule that a number stands for, by the frame message that gave it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from sopilot.machine import lifecycle, moves
@@ -59,16 +59,16 @@ Grader = Callable[[Position, Return, Sequence[int]], str | None]
 
 @dataclass(slots=True)
 class Outcome:
-    """The result of a step. ``answer`` tells the executor what was done and what fits next."""
+    """The result of a step."""
 
     configuration: Configuration
     events: tuple[Event, ...]
     accepted: bool
-    _answer: Callable[[Outcome], Fields] = field(repr=False, compare=False)
 
     @property
-    def answer(self) -> Fields:
-        return self._answer(self)
+    def refusal(self) -> Fields:
+        """The code and the reason of a step that wasn't accepted."""
+        return self.events[0].payload
 
 
 class Machine:
@@ -123,7 +123,7 @@ class Machine:
         accepted = event.kind != REJECTED
         if accepted:
             after = self.follow(after, at, events)
-        return Outcome(after, tuple(events), accepted, self._answer)
+        return Outcome(after, tuple(events), accepted)
 
     def apply(
         self,
@@ -228,7 +228,7 @@ class Machine:
                 break
             events.append(event)
             configuration = self.follow(after, at, events)
-        return Outcome(configuration, tuple(events), True, self._answer)
+        return Outcome(configuration, tuple(events), True)
 
     def follow(self, configuration: Configuration, at: float, events: list[Event]) -> Configuration:
         """Take every reuse and resumption that is due, appending their events."""
@@ -335,32 +335,6 @@ class Machine:
         if here is None or not here.layout.soft or not cited:
             return ()
         return bind_evidence(here, cited).unresolved
-
-    def _answer(self, outcome: Outcome) -> dict[str, Any]:
-        configuration = outcome.configuration
-        first = outcome.events[0] if outcome.events else None
-        process, frame = configuration.process, configuration.frame
-        answer: dict[str, Any] = {
-            "accepted": outcome.accepted,
-            "did": first.kind if first is not None else None,
-            "process": process.id if process is not None else None,
-            "goal": process.goal if process is not None else None,
-            "frame": frame.place if frame is not None else "",
-            "fits": self.fits(configuration),
-        }
-        if first is not None and not outcome.accepted:
-            answer["code"] = first.payload["code"]
-            answer["problem"] = first.payload["reason"]
-        passed = [
-            {"label": later.payload["label"], "ground": later.payload.get("ground", "")}
-            for later in outcome.events[1:]
-            if later.kind == REUSE
-        ]
-        if passed:
-            answer["passed"] = passed
-        if any(later.kind == RESUMED for later in outcome.events):
-            answer["resumed"] = True
-        return answer
 
 
 _OUTSIDE: dict[type, Callable[..., Moved | Refused]] = {

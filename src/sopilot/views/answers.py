@@ -10,11 +10,12 @@ from enum import StrEnum
 from typing import Final
 
 from sopilot.machine.approvals import HeldCall, HeldState
-from sopilot.machine.machine import Outcome
+from sopilot.machine.machine import Machine, Outcome
 from sopilot.machine.proof.agenda import Plan
 from sopilot.messages.catalogue import sentence, worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
 from sopilot.protocols import ToolResult
+from sopilot.trace.events import RESUMED, REUSE
 from sopilot.values.json import JSON, Fields, canonical, plain, spell
 from sopilot.values.text import quote_value, visible
 from sopilot.views.refusals import Refusal
@@ -43,39 +44,44 @@ MOST_SHAPES: Final = 8
 
 def step_answer(
     outcome: Outcome,
+    machine: Machine,
     answers: Answers = Answers.WHOLE,
     language: str = "en",
     tool: StepTool = LONG_TOOL,
 ) -> str:
     """The answer to a step: the operation that was done, the cursor, the moves that fit next."""
     table = words(language)
-    answer = outcome.answer
     passed = [
-        table["passed"].format(label=row["label"], ground=worded(row["ground"], language))
-        for row in answer.get("passed", ())
+        table["passed"].format(
+            label=event.payload["label"],
+            ground=worded(event.payload.get("ground", ""), language),
+        )
+        for event in outcome.events[1:]
+        if event.kind == REUSE
     ]
     if outcome.accepted:
-        done = did(answer["did"], tool) if answer["did"] else table["nothing_to_do"]
+        done = did(outcome.events[0].kind, tool) if outcome.events else table["nothing_to_do"]
         first = table["done"].format(did=done)
         if answers is not Answers.WHOLE:
             return "\n".join([first, *passed] if answers is Answers.BLIND else [first])
     else:
-        problem = answer["problem"]
+        problem = outcome.refusal["reason"]
         if tool.short:
             problem = re.sub(r"`(\w+)`", lambda named: f"`{did(named[1], tool)}`", problem)
         text = worded(problem, language).rstrip(".")
         if answers is Answers.BLIND:
-            text = table["not_here"] if answer["code"] in TELL_THE_PLACE else text
+            text = table["not_here"] if outcome.refusal["code"] in TELL_THE_PLACE else text
             return table["nothing_done"].format(problem=text)
         first = table["nothing_done"].format(problem=text)
     lines = [first, *passed]
-    if answer.get("resumed"):
-        lines.append(table["back_in"].format(goal=answer["goal"]))
-    if answer["process"] is None:
+    process, frame = outcome.configuration.process, outcome.configuration.frame
+    if process is None or frame is None:
         lines.append(table["no_process"])
     else:
-        lines.append(table["now_at"].format(place=answer["frame"]))
-    fitting = answer["fits"]
+        if any(event.kind == RESUMED for event in outcome.events):
+            lines.append(table["back_in"].format(goal=process.goal))
+        lines.append(table["now_at"].format(place=frame.place))
+    fitting = machine.fits(outcome.configuration)
     if {"ask_user", "domain_call"} <= {shape["operation"] for shape in fitting}:
         # The call takes the answer to the question: `next` would look like a way around it.
         fitting = [shape for shape in fitting if shape["operation"] != "select_branch"]

@@ -117,7 +117,7 @@ class _Books:
             self.configuration = self._machine.automate(
                 self.configuration, self._automation, at=0.0
             ).configuration
-        return "" if outcome.accepted else str(outcome.answer["problem"])
+        return "" if outcome.accepted else str(outcome.refusal["reason"])
 
     def take(self, message: Message) -> Message:
         """Follow a message of the dialog. Return it with the number that its result has here."""
