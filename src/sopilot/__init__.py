@@ -40,8 +40,8 @@ if TYPE_CHECKING:
         Waiting,
         guard,
     )
+    from sopilot.runner.hook import ToolFailed
     from sopilot.runner.runner import Runner, RunnerSession, load
-    from sopilot.runner.tools import ToolFailed
     from sopilot.tasks.task import Result, Task
     from sopilot.views.refusals import Refusal
 
@@ -60,7 +60,7 @@ _HOME = {
         "Waiting",
         "guard",
     ),
-    "sopilot.runner.tools": ("ToolFailed",),
+    "sopilot.runner.hook": ("ToolFailed",),
     "sopilot.messages.diagnostic": ("Diagnostic",),
     "sopilot.messages.errors": ("RunEnded", "UserMistake"),
     "sopilot.agent.budgets": ("Budgets",),

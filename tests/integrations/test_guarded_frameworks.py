@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,16 @@ async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_
     assert report.score_card.outcome == "completed"
     # An agent without a protocol may log in and read again after the goal.
     assert "calls-after-goal" not in {finding.code for finding in report.findings}
+
+
+async def test_a_login_that_has_certainly_failed_can_be_made_again(book: Path, run: Run) -> None:
+    shop, conversations = WatchedShop(), Conversations.of(book)
+    wrong = call("login", **{**LOGIN.arguments, "password": "guess"})
+    with suppress(sopilot.ToolFailed):  # some frameworks end the run
+        await run(shop, conversations, "c-1", [wrong, LOOK, REFUND])
+    assert shop.paid == []
+    await run(shop, conversations, "c-1", [LOGIN, LOOK, REFUND])
+    assert shop.paid == [PAID]
 
 
 APPROVAL = "false, approval: {roles: [boss]}"

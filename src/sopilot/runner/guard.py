@@ -18,11 +18,11 @@ from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
-from sopilot.runner.hook import Failed
+from sopilot.runner.hook import ToolFailed
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.sources import open_source
 from sopilot.runner.store_access import store_or_memory
-from sopilot.runner.tools import PlainTools, ToolFailed, require_done
+from sopilot.runner.tools import PlainTools, require_done
 from sopilot.session.session import Session
 from sopilot.trace.events import AWAITS_OUTCOME, AWAITS_RELEASE
 from sopilot.values.json import JSON, same, shown
@@ -164,26 +164,19 @@ class Guard:
         }
         bound.apply_defaults()
         result: list[Any] = []
-        failures: list[ToolFailed] = []
 
         async def dispatch(arguments: Mapping[str, JSON]) -> object:
             # The decision is bound to these arguments. If they were changed meanwhile, or a
             # person amended them, it is another call.
             if not same(hook.received(name, _by_name(name, bound), written), dict(arguments)):
                 return await self._reader.call(name, arguments, key="")
-            try:
-                result.append(await execute())
-                require_done(name, result[0])
-            except ToolFailed as failure:
-                failures.append(failure)
-                return Failed({"error": str(failure)})
+            result.append(await execute())
+            require_done(name, result[0])
             return result[0]
 
         async with self._conversations.using() as hook:
             judged = hook.received(name, _by_name(name, bound), written)
             answer = await hook.tool_call(name, judged, secrets.token_hex(4), dispatch)
-        if failures:
-            raise failures[0]
         if answer.status is CallStatus.DONE and answer.result is not None:
             if not answer.result.ok:
                 raise ToolFailed(_error_of(answer.result.value))

@@ -84,6 +84,10 @@ class ToolBroke(RunEnded):
         self.problem = problem
 
 
+class ToolFailed(Exception):
+    """Raise this from a tool that didn't do its job, if that is certain."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """A tool's value that the framework itself reports as a failure."""
@@ -593,8 +597,10 @@ class AgentsOwnTools:
             task = asyncio.current_task()
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
                 raise  # this run is being cancelled
-            # A guarded call may have done its work before it raised: the session must know.
             self.broken[key.rpartition(":")[0]] = problem
+            if isinstance(problem, ToolFailed):
+                return ToolResult(False, {"error": str(problem)})
+            # A guarded call may have done its work before it raised: the session must know.
             raise ToolBroke(name, problem) from problem
         if isinstance(argument, ToolResult):
             return argument

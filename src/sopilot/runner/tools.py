@@ -23,7 +23,7 @@ from sopilot.handbook.model import Action
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import RecallsOutcomes, ToolResult, Tools, ToolSchema
-from sopilot.runner.hook import ToolBroke
+from sopilot.runner.hook import ToolBroke, ToolFailed
 from sopilot.runner.json_values import as_json
 from sopilot.values.json import JSON
 
@@ -33,10 +33,6 @@ ToolsLike = Tools | Mapping[str, Function] | Iterable[Function] | object
 whatever already is a ``Tools``."""
 
 KEY = "key"
-
-
-class ToolFailed(Exception):
-    """Raise this from a tool that didn't do its job, if that is certain."""
 
 
 def as_tools(tools: ToolsLike, actions: Mapping[str, Action]) -> Tools:
