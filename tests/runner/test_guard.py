@@ -592,6 +592,33 @@ def test_a_guarded_action_without_a_function_is_an_error_at_once(book: Path, sho
     assert len(sopilot.guard(book, shop.login, shop.find_order)) == 2
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_an_amended_call_is_made_when_the_agent_calls_again(
+    book: Path, shop: Shop, known: bool
+) -> None:
+    """With the arguments that were asked for, or with those that the agent has heard of."""
+    book.write_text(BOOK.replace("confirm: false", "approval: {roles: [boss]}"), "utf-8")
+    store = MemoryStore()
+    login, find_order, refund = tools_of(shop, book, store=store)
+    runner = sopilot.load(book, store=store)
+    with sopilot.conversation("c-1") as talk:
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        with pytest.raises(sopilot.Waiting):
+            refund("anna", "o-1", 120)
+    session = talk.session_ids()["refunds"]
+    amended = {"customer": "anna", "order": "o-1", "amount": 20}
+    asyncio.run(runner.decide(session, "amend", by="Mia", role="boss", arguments=amended))
+    with talk:
+        assert refund("anna", "o-1", 20 if known else 120) == "paid 20"
+        find_order("anna", "o-1")
+        for amount in (20, 120):
+            with pytest.raises(sopilot.NotCarriedOut):
+                refund("anna", "o-1", amount)
+    assert shop.paid == [("anna", "o-1", 20)]
+    assert asyncio.run(runner.audit(session)).findings == ()
+
+
 KEYS = """
 handbook: keys
 actions:

@@ -55,7 +55,7 @@ class Ended(RunEnded):
 class Waiting(UserAbsent):
     """People must decide or find out something before the run can go on. ``text`` is the
     answer to the model, where a call is what they must decide about; ``unknown``: the call was
-    sent, and its outcome is unknown; ``asked``: the problem is a question of the runtime."""
+    sent, and its outcome is unknown; ``is_question``: the problem is a question of the runtime."""
 
     def __init__(
         self, problem: str, text: str = "", *, unknown: bool = False, is_question: bool = False

@@ -320,6 +320,16 @@ def _same_values(session: Session, held: HeldCall) -> bool:
     return True
 
 
+def as_amended(session: Session, action: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
+    """What people have approved in the place of this call, if they amended it."""
+    for held in reversed(session.ledger.held.values()):
+        requested = session.own_events[held.seq].payload["details"]["arguments"]
+        if held.action == action and same(requested, arguments):
+            approved = held.amended and held.state is HeldState.APPROVED
+            return dict(held.arguments) if approved else arguments
+    return arguments
+
+
 def _same_errand(session: Session, held: HeldCall) -> bool:
     """Whether the running process has the procedure that people saw, and the same values of its
     inputs that the tool never gets. The others are arguments, which people may have amended."""

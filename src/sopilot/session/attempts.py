@@ -77,7 +77,7 @@ async def attempt(
     made: set[tuple[str, ArgumentsKey]] = set()
     while True:
         async with session.writing(action) as connection:
-            wanted = as_received(session, action, sent)
+            wanted = admission.as_amended(session, action, as_received(session, action, sent))
             decided = await _decide(session, guarded, wanted, call_id, since, made)
             if isinstance(decided, CallAnswer):
                 return decided
