@@ -102,7 +102,7 @@ def command(
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     if as_json:
-        print_json({**looked_at, **summary.as_json(), **cost})
+        print_json({**looked_at, **summary, **cost})
     else:
         tell(summary_lines(summary))
         say(f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most")

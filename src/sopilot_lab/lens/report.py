@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from typing import Any
 
-from sopilot.values.json import JSON
+from sopilot.values.json import JSON, Fields
 from sopilot.values.text import table
 from sopilot.web.pages import Drawing, draw_axis, even_ticks
 from sopilot_lab.lens.moments import Region
@@ -14,91 +14,57 @@ from sopilot_lab.lens.parity import Attention, Grid
 from sopilot_lab.lens.study import MomentStudy
 
 
-@dataclass(frozen=True, slots=True)
-class FigureLine:
-    """A region on one presentation, averaged over the moments that have it."""
-
-    presentation: str
-    region: Region
-    moments: int
-    length_share: float
-    attention_share: float
-    parity: float
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """``focus`` is the frame, or the program in an arm without frames."""
-
-    model: str
-    focus: Region
-    lines: tuple[FigureLine, ...]
-    outside: float
-    removed: dict[str, tuple[int, float]]
-    """Region or `nothing` → moments and mean change in nats."""
-    grid: Grid
-    """Parity of the focus per layer and head, on the own trajectory."""
-    studies: tuple[MomentStudy, ...]
-
-    def as_json(self) -> dict[str, JSON]:
-        return {
-            "model": self.model,
-            "focus": self.focus.value,
-            "regions": [asdict(line) | {"region": line.region.value} for line in self.lines],
-            "attention_outside": self.outside,
-            "removed": {
-                name: {"moments": count, "nats": change}
-                for name, (count, change) in self.removed.items()
-            },
-            "parity_by_layer_and_head": [list(row) for row in self.grid],
-            "moments": [_moment(study) for study in self.studies],
-        }
-
-
-def summarise(model: str, studies: Sequence[MomentStudy]) -> Summary | None:
-    """``None`` without a moment."""
+def summarise(model: str, studies: Sequence[MomentStudy]) -> dict[str, Any] | None:
+    """The figures as data; ``None`` without a moment. ``focus`` is the frame, or the program in an
+    arm without frames; ``removed`` maps a region or `nothing` to moments and mean change in nats;
+    ``parity_by_layer_and_head`` is that of the focus, on the own trajectory."""
     if not studies:
         return None
     own = [study.own.attention for study in studies]
     clean = [study.clean.attention for study in studies]
-    lines = [
+    regions = [
         line
         for name, looked in (("own", own), ("clean", clean))
         for region in Region
         if (line := _line(name, region, looked)) is not None
     ]
-    framed = any(line.region is Region.FRAME for line in lines)
+    framed = any(line["region"] == Region.FRAME for line in regions)
     focus = Region.FRAME if framed else Region.PROGRAM
-    removed = {"nothing": (len(studies), _mean([study.nothing for study in studies]))}
+    changes = {"nothing": [study.nothing for study in studies]}
     for region in Region:
-        changes = [study.removed[region] for study in studies if region in study.removed]
-        if changes:
-            removed[region.value] = len(changes), _mean(changes)
+        changes[region.value] = [
+            study.removed[region] for study in studies if region in study.removed
+        ]
     known = [item for item in own if item is not None]
     grids = [grid for item in known if (grid := item.parity_grid(focus)) is not None]
-    return Summary(
-        model=model,
-        focus=focus,
-        lines=tuple(lines),
-        outside=_mean([item.outside for item in known]),
-        removed=removed,
-        grid=_mean_grid(grids),
-        studies=tuple(studies),
-    )
+    return {
+        "model": model,
+        "focus": focus.value,
+        "regions": regions,
+        "attention_outside": _mean([item.outside for item in known]),
+        "removed": {
+            name: {"moments": len(each), "nats": _mean(each)}
+            for name, each in changes.items()
+            if each
+        },
+        "parity_by_layer_and_head": [list(row) for row in _mean_grid(grids)],
+        "moments": [_moment(study) for study in studies],
+    }
 
 
-def _line(name: str, region: Region, looked: Sequence[Attention | None]) -> FigureLine | None:
+def _line(name: str, region: Region, looked: Sequence[Attention | None]) -> dict[str, Any] | None:
+    """A region on one presentation, averaged over the moments that have it."""
     there = [item for item in looked if item is not None and item.tokens.get(region)]
     if not there:
         return None
-    return FigureLine(
-        name,
-        region,
-        len(there),
-        _mean([item.length_share(region) or 0.0 for item in there]),
-        _mean([item.share(region) or 0.0 for item in there]),
-        _mean([item.parity(region) or 0.0 for item in there]),
-    )
+    return {
+        "presentation": name,
+        "region": region.value,
+        "moments": len(there),
+        "length_share": _mean([item.length_share(region) or 0.0 for item in there]),
+        "attention_share": _mean([item.share(region) or 0.0 for item in there]),
+        "parity": _mean([item.parity(region) or 0.0 for item in there]),
+    }
 
 
 def _moment(study: MomentStudy) -> JSON:
@@ -133,26 +99,28 @@ def _mean_grid(grids: Sequence[Grid]) -> Grid:
     )
 
 
-def summary_lines(summary: Summary) -> Iterator[str]:
+def summary_lines(summary: Fields) -> Iterator[str]:
     rows = [
         (
-            line.region,
-            line.presentation,
-            line.moments,
-            f"{100 * line.length_share:.1f}%",
-            f"{100 * line.attention_share:.1f}%",
-            f"{line.parity:.2f}",
+            line["region"],
+            line["presentation"],
+            line["moments"],
+            f"{100 * line['length_share']:.1f}%",
+            f"{100 * line['attention_share']:.1f}%",
+            f"{line['parity']:.2f}",
         )
-        for line in summary.lines
+        for line in summary["regions"]
     ]
     header = ("region", "presented", "moments", "length", "attention", "parity")
     yield table(rows, header)
     yield (
-        f"\n{100 * summary.outside:.0f}% of the attention is on the template's own tokens and "
-        "left out."
+        f"\n{100 * summary['attention_outside']:.0f}% of the attention is on the template's own "
+        "tokens and left out."
     )
     yield "\nChange of the right move's log-probability without …"
-    changed = [(name, n, f"{change:+.2f}") for name, (n, change) in summary.removed.items()]
+    changed = [
+        (name, each["moments"], f"{each['nats']:+.2f}") for name, each in summary["removed"].items()
+    ]
     yield table(changed, ("region", "moments", "nats"))
 
 
@@ -161,15 +129,15 @@ _MOST_CELL = 16.0
 _LEAST_RANGE = 2.0
 
 
-def plot(summary: Summary) -> Drawing:
+def plot(summary: Fields) -> Drawing:
     """The grid above, the regions below it, as wide as a column in print."""
-    layers = summary.grid
+    layers = summary["parity_by_layer_and_head"]
     furthest = _furthest([value for row in layers for value in row])
     heads = max((len(row) for row in layers), default=1)
     cell = min(_MOST_CELL, (_WIDTH - _LEFT) / heads)
-    drawing = Drawing(f"Attention over length share, {summary.model}", _WIDTH)
+    drawing = Drawing(f"Attention over length share, {summary['model']}", _WIDTH)
     drawing.text(0, 14, drawing.title, size=12, bold=True)
-    drawing.text(0, 34, f"(a) {summary.focus} by layer (down) and head (across)")
+    drawing.text(0, 34, f"(a) {summary['focus']} by layer (down) and head (across)")
     for row, values in enumerate(layers):
         y = _TOP + row * cell
         if row % 5 == 0:
@@ -190,19 +158,20 @@ def plot(summary: Summary) -> Drawing:
     return drawing
 
 
-def _regions(drawing: Drawing, summary: Summary, top: float) -> None:
-    ticks = even_ticks(0.0, max([_LEAST_RANGE, *(line.parity for line in summary.lines)]))
+def _regions(drawing: Drawing, summary: Fields, top: float) -> None:
+    lines = summary["regions"]
+    ticks = even_ticks(0.0, max([_LEAST_RANGE, *(line["parity"] for line in lines)]))
     scale = (_WIDTH - _LABEL - 40) / ticks[-1]
     drawing.text(0, top, "(b) every region; the line is parity")
-    bottom = top + 10 + len(summary.lines) * _BAR
-    for index, line in enumerate(summary.lines):
+    bottom = top + 10 + len(lines) * _BAR
+    for index, line in enumerate(lines):
         y = top + 10 + index * _BAR
-        long = line.parity * scale
-        name = f"{line.region} ({line.presentation})"
+        long = line["parity"] * scale
+        name = f"{line['region']} ({line['presentation']})"
         drawing.text(_LABEL - 5, y + 10, name, anchor="end", size=10)
-        fill = "currentColor" if line.region is summary.focus else "#8c8c8c"
+        fill = "currentColor" if line["region"] == summary["focus"] else "#8c8c8c"
         drawing.bar(_LABEL, y + 1, long, _BAR - 6, fill)
-        drawing.text(_WIDTH, y + 10, f"{line.parity:.2f}", anchor="end", size=10)
+        drawing.text(_WIDTH, y + 10, f"{line['parity']:.2f}", anchor="end", size=10)
     drawing.upright(_LABEL + scale, top + 8, bottom, 0.7)
     draw_axis(drawing, bottom, ticks, lambda value: _LABEL + value * scale, "attention over length")
 

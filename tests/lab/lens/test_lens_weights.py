@@ -128,12 +128,12 @@ def test_a_recorded_session_under_the_lens(recorded: Recorded, tiny: Tiny) -> No
     assert all(change != 0.0 for change in found.removed.values())
     summary = summarise("tiny", [found])
     assert summary is not None
-    assert summary.focus is Region.FRAME
+    assert summary["focus"] == Region.FRAME
     for presented in ("own", "clean"):
-        lines = [one for one in summary.lines if one.presentation == presented]
-        assert sum(one.attention_share for one in lines) == pytest.approx(1.0)
-        assert sum(one.length_share for one in lines) == pytest.approx(1.0)
-    assert summary.removed["nothing"] == (1, 0.0)
+        lines = [one for one in summary["regions"] if one["presentation"] == presented]
+        assert sum(one["attention_share"] for one in lines) == pytest.approx(1.0)
+        assert sum(one["length_share"] for one in lines) == pytest.approx(1.0)
+    assert summary["removed"]["nothing"] == {"moments": 1, "nats": 0.0}
     drawn = plot(summary).as_file()
     assert drawn.count("<title>layer") == 2 * 4
     assert summarise("tiny", []) is None
