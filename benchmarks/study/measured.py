@@ -376,14 +376,14 @@ def _proposition_1() -> str:
 
 @cache
 def _defects() -> Any:
-    return {each.goal: each for each in replay_goals(shared_upstream(), list(SCREENED_GOALS))}
+    return {each["goal"]: each for each in replay_goals(shared_upstream(), list(SCREENED_GOALS))}
 
 
 def _defect(name: str) -> dict[str, str]:
     replay = _defects()[name.split()[1]]
     return {
-        "passes": f"{replay.passes}/{replay.runs}",
-        "classification": replay.classification,
+        "passes": f"{replay['passes']}/{replay['runs']}",
+        "classification": replay["classification"],
     }
 
 

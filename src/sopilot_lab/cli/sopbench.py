@@ -84,9 +84,9 @@ def defects(goals: tuple[str, ...], as_json: bool) -> None:
     give(
         as_json,
         {
-            "confirmed": sum(each.classification == "confirmed defect" for each in result),
-            "reachable": sum(each.classification == "reachable" for each in result),
-            "goals": [each.as_json() for each in result],
+            "confirmed": sum(each["classification"] == "confirmed defect" for each in result),
+            "reachable": sum(each["classification"] == "reachable" for each in result),
+            "goals": result,
             "upstream_commit": upstream.checkout.commit,
         },
         defect_lines(result),

@@ -3,51 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
+from sopilot.values.json import Fields
 from sopilot.values.text import table
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reach import Transition, find_reach, transition
 from sopilot_lab.sopbench.recorded import SCREENED_GOALS, zero_pass
 from sopilot_lab.sopbench.reference import TaskReference, task_references
 
-Classification = Literal["confirmed defect", "reachable", "unreachable, no defect found"]
-
-
-@dataclass(frozen=True, slots=True)
-class GoalReplay:
-    """``passes`` of ``runs`` recorded official runs. ``offered`` is whether the goal action
-    stands in upstream's own tool list at all."""
-
-    domain: str
-    goal: str
-    runs: int
-    passes: int
-    execute_tasks: int
-    reachable_tasks: int
-    offered: bool
-    classification: Classification
-    what: str
-
-    @property
-    def cells(self) -> tuple[str, ...]:
-        return (
-            self.domain,
-            self.goal,
-            f"{self.passes}/{self.runs}",
-            f"{self.reachable_tasks}/{self.execute_tasks}",
-            "yes" if self.offered else "no",
-            self.classification,
-        )
-
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 def replay_goals(
     upstream: Upstream, goals: Iterable[tuple[str, str]] = SCREENED_GOALS
-) -> list[GoalReplay]:
+) -> list[dict[str, Any]]:
+    """``passes`` of ``runs`` recorded official runs. ``offered`` is whether the goal action stands
+    in upstream's own tool list at all."""
     wanted = list(goals)
     recorded = {
         (each.domain, each.goal): each
@@ -64,35 +34,42 @@ def replay_goals(
         transitions = [transition(each, upstream) for each in tasks]
         record = recorded.get((domain, goal))
         results.append(
-            GoalReplay(
-                domain,
-                goal,
-                record.runs if record else 0,
-                record.passes if record else 0,
-                len(tasks),
-                reachable,
-                goal in upstream.metadata(domain)["schemas"],
-                _classify(tasks, reachable, transitions),
-                "; ".join(dict.fromkeys(each.text for each in transitions)),
-            )
+            {
+                "domain": domain,
+                "goal": goal,
+                "runs": record.runs if record else 0,
+                "passes": record.passes if record else 0,
+                "execute_tasks": len(tasks),
+                "reachable_tasks": reachable,
+                "offered": goal in upstream.metadata(domain)["schemas"],
+                "classification": _classify(tasks, reachable, transitions),
+                "what": "; ".join(dict.fromkeys(each.text for each in transitions)),
+            }
         )
     return results
 
 
-def _classify(
-    tasks: list[TaskReference], reachable: int, transitions: list[Transition]
-) -> Classification:
+def _classify(tasks: list[TaskReference], reachable: int, transitions: list[Transition]) -> str:
     if reachable == len(tasks):
         return "reachable"
+    if all(each.is_defect for each in transitions):
+        return "confirmed defect"
+    return "unreachable, no defect found"
+
+
+def defect_cells(replayed: Fields) -> tuple[str, ...]:
     return (
-        "confirmed defect"
-        if all(each.is_defect for each in transitions)
-        else "unreachable, no defect found"
+        replayed["domain"],
+        replayed["goal"],
+        f"{replayed['passes']}/{replayed['runs']}",
+        f"{replayed['reachable_tasks']}/{replayed['execute_tasks']}",
+        "yes" if replayed["offered"] else "no",
+        replayed["classification"],
     )
 
 
-def defect_lines(goal_replays: Sequence[GoalReplay]) -> Iterator[str]:
+def defect_lines(goal_replays: Sequence[Fields]) -> Iterator[str]:
     header = ["domain", "goal", "recorded passes", "reachable", "offered", "classification"]
-    yield table([each.cells for each in goal_replays], header)
+    yield table(map(defect_cells, goal_replays), header)
     for each in goal_replays:
-        yield f"\n{each.domain}/{each.goal}: {each.what}"
+        yield f"\n{each['domain']}/{each['goal']}: {each['what']}"

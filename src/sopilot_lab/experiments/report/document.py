@@ -38,7 +38,7 @@ from sopilot_lab.experiments.report.tables import (
     wall_clock,
 )
 from sopilot_lab.experiments.summary import ASSUMPTION
-from sopilot_lab.sopbench.defects import replay_goals
+from sopilot_lab.sopbench.defects import defect_cells, replay_goals
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reach import Reach
 from sopilot_lab.sopbench.recorded import (
@@ -199,7 +199,7 @@ def _defects(upstream: Upstream | None) -> Table:
         table.add_nothing("this checkout has none of the screened goals")
         return table
     for each in replay_goals(upstream, there):
-        table.add(*each.cells, each.what)
+        table.add(*defect_cells(each), each["what"])
     return table
 
 

@@ -23,27 +23,18 @@ DeltaR2 = Sequence[tuple[str, float, Interval | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Parity:
-    """Attention over length share of a region, on the run's own dialog or presented cleanly."""
-
-    model: str
-    region: str
-    presentation: str
-    value: float
-
-
-@dataclass(frozen=True, slots=True)
 class Mechanism:
-    """``probes``: model → score and its interval."""
+    """``probes``: model → score and its interval. ``parities``: model, region and presentation →
+    attention over length share, on the run's own dialog or presented cleanly."""
 
     probes: Mapping[str, tuple[float, Interval | None]] = field(default_factory=dict)
-    parities: Sequence[Parity] = ()
+    parities: Sequence[tuple[str, float]] = ()
 
 
 def read_mechanism(paths: Sequence[Path]) -> Mechanism:
     """Read the output of `sopilot qualify --json` and `sopilot lab lens --json`, in any order."""
     probes: dict[str, tuple[float, Interval | None]] = {}
-    parities: list[Parity] = []
+    parities: list[tuple[str, float]] = []
     for path in paths:
         row = _read(path)
         model = str(row.get("model", path.stem))
@@ -54,12 +45,13 @@ def read_mechanism(paths: Sequence[Path]) -> Mechanism:
                 float(probe["score"]),
                 Interval(*map(float, within)) if within else None,
             )
-        parities += [
-            Parity(model, str(each["region"]), str(each["presentation"]), float(each["parity"]))
+        regions = [
+            (f"{model}, {each['region']}, {each['presentation']}", float(each["parity"]))
             for each in row.get("regions") or ()
             if each.get("region") in ("frame", "program")
         ]
-        if model not in probes and not any(each.model == model for each in parities):
+        parities += regions
+        if model not in probes and not regions:
             raise _mistake(path, "neither a probe nor attention by region is in it")
     return Mechanism(probes, parities)
 
@@ -137,8 +129,7 @@ def _panels(mechanism: Mechanism, deltas: DeltaR2) -> Iterator[_Panel]:
     )
     yield _Panel(
         "parity",
-        [(f"{each.model}, {each.region}, {each.presentation}", each.value, None)
-         for each in mechanism.parities],
+        [(*parity, None) for parity in mechanism.parities],
         "no attention: give `sopilot lab lens --json` of an open-weight model with --mechanism",
         "(c) Attention",
         (0.0, 1.5, 1.0),
