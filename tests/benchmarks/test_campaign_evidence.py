@@ -180,8 +180,13 @@ def test_only_a_change_of_its_sources_makes_a_campaign_stale(project: Path) -> N
     assert digests()[0] != pay
 
 
-def test_a_safety_campaign_depends_on_what_it_runs() -> None:
-    sources = Sources()
+@pytest.fixture(scope="module")
+def sources() -> Sources:
+    """Reads each file of the project once."""
+    return Sources()
+
+
+def test_a_safety_campaign_depends_on_what_it_runs(sources: Sources) -> None:
     reached = {str(path.relative_to(ROOT)) for path in sources.behind("safety.py")}
     assert {"tests/adversary/guard_play.py", "src/sopilot/machine/proof/guard.py"} <= reached
     assert not [path for path in reached if "/cli/" in path or "/web/" in path or "_lab" in path]
@@ -189,8 +194,7 @@ def test_a_safety_campaign_depends_on_what_it_runs() -> None:
     assert {"everything_upstream.py", "serve.py"} <= conformance
 
 
-def test_documents_mark_stale_evidence() -> None:
-    sources = Sources()
+def test_documents_mark_stale_evidence(sources: Sources) -> None:
     names = {name for name in {n.partition("/")[0] for n in CAMPAIGNS} if stale(name, sources)}
     for document in documents():
         text = document.read_text("utf-8")

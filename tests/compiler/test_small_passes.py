@@ -8,21 +8,8 @@ import pytest
 
 from sopilot.compiler.pipeline import compile_handbook, compile_procedure
 from sopilot.compiler.simplify import simplify
-from sopilot.handbook.model import (
-    Action,
-    ActionCall,
-    Handbook,
-    Input,
-    Predicate,
-    Procedure,
-)
-from sopilot.handbook.requirements import (
-    All,
-    AnyOf,
-    First,
-    Leaf,
-    Tree,
-)
+from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
+from sopilot.handbook.requirements import All, AnyOf, First, Leaf, Tree
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
 

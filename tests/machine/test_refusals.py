@@ -12,19 +12,7 @@ from vm_runs import Run, decided, logged_in
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.layout import Limits
 from sopilot.machine.moves import names_of
-from sopilot.program.model import (
-    Act,
-    Check,
-    CompleteStep,
-    Emit,
-    Every,
-    FailStep,
-    Function,
-    Holds,
-    Kind,
-    Local,
-    ReturnStep,
-)
+from sopilot.program.model import CompleteStep, Emit, Every, Function, Holds, Kind, ReturnStep
 from sopilot.trace.events import Amend, Call, EmitArtifact, Return, SelectBranch, Start
 
 
@@ -147,59 +135,6 @@ def test_other_values_leave_what_they_cannot_touch(name: str, kept: list[str]) -
     outcome = run.ok(Amend({name: "cid"}))
     assert outcome.events[0].payload["kept"] == kept
     assert contradictions(run) == []
-
-
-WHO = Function(
-    "known",
-    Kind.RULE,
-    ("who",),
-    (Act("read", "read_user", (("user", Local("who")),)), ReturnStep("done")),
-    predicate="known",
-)
-GREET = program(
-    "greet",
-    Function(
-        "greet",
-        Kind.PROCESS,
-        ("user",),
-        (
-            Check("check", "known", (("who", Local("user")),), "known", unmet="no"),
-            Act("act", "greet", (("user", Local("user")),), goal=True),
-            CompleteStep("end"),
-            FailStep("no", "No."),
-        ),
-    ),
-    WHO,
-)
-
-
-@pytest.mark.parametrize(
-    ("start", "call", "resolved"),
-    [
-        ({"user": "ann"}, {}, "ann"),
-        ({"user": "ann"}, {"who": "ann"}, "ann"),
-        ({"user": "ann"}, {"user": "ann"}, "ann"),
-        ({}, {"who": "ann"}, "ann"),
-        ({}, {"user": "ann"}, "ann"),
-        ({"user": "ann"}, {"who": "bob"}, None),
-        ({}, {}, ""),
-    ],
-)
-def test_a_value_that_comes_with_the_call_of_a_check(
-    start: dict[str, Any], call: dict[str, Any], resolved: str | None
-) -> None:
-    """By the name of the parameter or of what it is; the audit finds the same."""
-    run = Run({"greet": GREET})
-    run.ok(Start("greet", start))
-    if resolved is None:
-        run.no(Call("known", call))
-        return
-    event = run.ok(Call("known", call)).events[0]
-    assert event.payload["resolved"] == ({"who": resolved} if resolved else {})
-    assert audit_trace({"greet": GREET}, run.events, ended=False).findings == ()
-    if resolved:
-        run.events[-1] = event._replace(payload={**event.payload, "resolved": {"who": "eve"}})
-        assert audit_trace({"greet": GREET}, run.events, ended=False).findings
 
 
 @pytest.mark.parametrize(

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from vm_programs import PROGRAMS
 from vm_runs import Run, decided, logged_in
 
-from json_values import JSONS
 from sopilot.machine.machine import Machine, Outcome
 from sopilot.messages.scaffold import StepTool
 from sopilot.trace.codec import operation_fields
@@ -161,34 +158,6 @@ def test_several_steps_in_one(arguments: object, moves: list[tuple[Operation, st
     found = parse_steps(arguments)
     assert isinstance(found, tuple)
     assert [tuple(one) for one in found] == moves
-
-
-@settings(deadline=None)
-@given(
-    st.one_of(
-        JSONS,
-        st.text() | st.floats(),
-        st.fixed_dictionaries(
-            {"operation": st.sampled_from(["start", "call", "return", "select_branch", "fail"])},
-            optional={
-                "goal": JSONS,
-                "arguments": JSONS,
-                "holds": JSONS,
-                "evidence": JSONS,
-                "option": JSONS,
-                "reason": JSONS,
-            },
-        ),
-    )
-)
-def test_parsing_never_raises_and_what_it_gives_can_be_stepped(arguments: object) -> None:
-    operation = parse_step(arguments)
-    if isinstance(operation, str):
-        assert operation
-        return
-    run = Run(PROGRAMS)
-    run.do(operation)
-    assert run.events[0].kind in (operation.kind, "rejected")
 
 
 def test_the_schema_is_flat_and_accepts_what_the_codec_writes() -> None:

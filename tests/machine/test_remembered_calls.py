@@ -1,84 +1,14 @@
-"""What is remembered of every call, and until when its answer says how things are."""
+"""What is remembered of every call and its answer."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import pytest
 from vm_programs import PROGRAMS
 from vm_runs import Run
 
 from sopilot.handbook.model import ASK_USER, CONFIRM
-from sopilot.machine.evidence import is_current, may_disturb, stale_since
-from sopilot.machine.layout import Limits, Programs
-from sopilot.machine.state import CallRecord, Configuration
-from sopilot.program.model import ActionFacts
 from sopilot.trace.events import DomainCall, DomainResult, Note, UserSaid
 from sopilot.values.json import JSON, key_of
-
-FACTS = {
-    "read_money": ActionFacts({}, changes=(), reads=("money",)),
-    "read_all": ActionFacts({}, changes=()),
-    "pay": ActionFacts({}, changes=("money",), reads=("money",)),
-    "rename": ActionFacts({}, changes=("names",), reads=("names",)),
-    "reset": ActionFacts({}),
-}
-GUARDED = Programs({}, {}, Limits(), frozenset({"pay"}), FACTS)
-UNGUARDED = Programs({}, {}, Limits(), frozenset({"pay"}))
-
-
-@pytest.mark.parametrize(
-    ("programs", "action", "verifier", "may"),
-    [
-        (GUARDED, "pay", "read_money", True),
-        (GUARDED, "rename", "read_money", False),
-        (GUARDED, "rename", "read_all", True),
-        (GUARDED, "reset", "read_money", True),
-        (GUARDED, "read_all", "read_money", False),
-        (GUARDED, "nobody_said", "read_money", True),
-        (GUARDED, "rename", "nobody_said", True),
-        (GUARDED, "read_money", "nobody_said", False),
-        (UNGUARDED, "pay", "read_money", True),
-        (UNGUARDED, "rename", "read_money", False),
-    ],
-)
-def test_what_may_change_what_is_read(
-    programs: Programs, action: str, verifier: str, may: bool
-) -> None:
-    assert may_disturb(programs, action, verifier) is may
-
-
-SEEN = CallRecord(10, "c", "read_money", {"a": 1}, seq=12, ok=True, value=5)
-READ = SEEN._replace(succeeded=12, success_call=10, touched=12)
-
-
-def after(action: str, arguments: Mapping[str, JSON], touched: int) -> Configuration:
-    done = CallRecord(1, "d", action, arguments, seq=touched, ok=True, touched=touched)
-    answers = {"read_money": {key_of(READ.arguments): READ}}
-    answers[action] = {**answers.get(action, {}), key_of(arguments): done}
-    return Configuration(answers=answers)
-
-
-@pytest.mark.parametrize(
-    ("action", "touched", "stale"),
-    [
-        ("pay", 9, False),
-        ("pay", 10, False),
-        ("pay", 11, True),  # while it was being read
-        ("pay", 13, True),
-        ("pay", -1, False),
-        ("rename", 13, False),
-        ("reset", 13, True),
-    ],
-)
-def test_stale_by_what_was_done_since_it_was_asked(action: str, touched: int, stale: bool) -> None:
-    now = after(action, {}, touched)
-    found = stale_since(GUARDED, now, "read_money", READ)
-    assert found == (f"`{action}` (#{touched}) may have changed it since" if stale else "")
-    assert is_current(GUARDED, now, SEEN) is not stale
-
-
-# --- what is remembered of a call -----------------------------------------------------
 
 
 def remembered(run: Run, action: str, **arguments: JSON) -> tuple[object, ...]:
