@@ -22,14 +22,7 @@ from sopilot.agent.providers import (
     complete_with_retries,
 )
 from sopilot.agent.refusals import refusals
-from sopilot.agent.result import (
-    RETRY,
-    Ending,
-    Progress,
-    SessionResult,
-    Watch,
-    nobody_watches,
-)
+from sopilot.agent.result import RETRY, Ending, Progress, SessionResult, Watch, nobody_watches
 from sopilot.agent.resume import must_start_again, recover
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, RunEnded, mistake

@@ -8,12 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sopilot.audit.guarded_calls import disagree
-from sopilot.audit.leaf_reading import (
-    Moment,
-    RecipeAnswers,
-    Unreadable,
-    grade_of,
-)
+from sopilot.audit.leaf_reading import Moment, RecipeAnswers, Unreadable, grade_of
 from sopilot.audit.state import (
     AuditState,
     CheckMade,
@@ -26,13 +21,7 @@ from sopilot.audit.state import (
     step_of,
 )
 from sopilot.handbook.wording import fill
-from sopilot.machine.evidence import (
-    Citation,
-    admissible,
-    bind_evidence,
-    fits_result,
-    frame_answers,
-)
+from sopilot.machine.evidence import Citation, admissible, bind_evidence, fits_result, frame_answers
 from sopilot.machine.layout import Position
 from sopilot.machine.replay import Step
 from sopilot.machine.state import NEVER, Bound, CallRecord, ProofLevel

@@ -26,12 +26,7 @@ from sopilot.audit.refusals import Grounds
 from sopilot.audit.report import ABANDONED, COMPLETED, REFUSED, Report, ScoreCard, not_judged
 from sopilot.audit.state import RefusedGoal, SessionCall
 from sopilot.audit.transcript_files import AgentWords, Transcript, UserWords, read_value
-from sopilot.audit.transcript_reading import (
-    Reading,
-    decided,
-    needed_of,
-    recipes_of,
-)
+from sopilot.audit.transcript_reading import Reading, decided, needed_of, recipes_of
 from sopilot.handbook.checks import with_made
 from sopilot.handbook.consent import assent
 from sopilot.handbook.model import (

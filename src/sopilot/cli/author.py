@@ -23,12 +23,7 @@ from sopilot.runner.checks import check_text, texts_to_check
 from sopilot.runner.sources import open_source
 from sopilot.tasks.scenarios import read_scenarios
 from sopilot.tasks.starter import starter
-from sopilot.tasks.testing import (
-    Tested,
-    coverage_lines,
-    named_scenarios,
-    run_scenarios,
-)
+from sopilot.tasks.testing import Tested, coverage_lines, named_scenarios, run_scenarios
 from sopilot.values.text import Lines, counted
 
 

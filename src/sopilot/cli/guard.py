@@ -13,12 +13,7 @@ import click
 from sopilot.cli.options import LANGUAGE, STORE, option
 from sopilot.cli.output import print_json, say
 from sopilot.cli.serve import need_mcp
-from sopilot.integrations.mcp.options import (
-    TOKEN_VARIABLE,
-    is_loopback,
-    parse_address,
-    read_tokens,
-)
+from sopilot.integrations.mcp.options import TOKEN_VARIABLE, is_loopback, parse_address, read_tokens
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.store_access import StoreAccess
 

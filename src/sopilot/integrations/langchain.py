@@ -24,14 +24,7 @@ from langgraph.types import Command, interrupt
 from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import Conversations, Hooks, hooks_of
-from sopilot.runner.hook import (
-    Failed,
-    ProcedureHook,
-    Read,
-    Reply,
-    require_guarded_tools,
-    was_made,
-)
+from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, require_guarded_tools, was_made
 from sopilot.runner.json_values import Validate, validation_by
 from sopilot.runner.loop_thread import caller
 from sopilot.values.json import JSON

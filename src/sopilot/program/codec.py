@@ -51,16 +51,7 @@ from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from typing import Any, NamedTuple
 
-from sopilot.handbook.fields import (
-    constant,
-    entries,
-    fields,
-    flag,
-    missing,
-    text,
-    worded,
-    wrong,
-)
+from sopilot.handbook.fields import constant, entries, fields, flag, missing, text, worded, wrong
 from sopilot.handbook.grammar import Translated
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.handbook.requirements import Constant, Path, Scalar

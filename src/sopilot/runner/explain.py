@@ -9,13 +9,7 @@ from typing import Any
 from sopilot.compiler.recipes import judged_by_model, shared_state, unprovable
 from sopilot.files.text import is_program_file, load_program
 from sopilot.handbook.model import Handbook, Procedure, Recipe
-from sopilot.handbook.requirements import (
-    OPERATORS,
-    Leaf,
-    Tree,
-    otherwise_of,
-    without_otherwise,
-)
+from sopilot.handbook.requirements import OPERATORS, Leaf, Tree, otherwise_of, without_otherwise
 from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.model import Act, Function, Kind, Program

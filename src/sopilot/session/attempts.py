@@ -24,22 +24,8 @@ from sopilot.session import admission
 from sopilot.session.admission import Admitted, admit, as_received, hold_call
 from sopilot.session.calls import begin, perform
 from sopilot.session.questions import asker_here
-from sopilot.trace.events import (
-    AWAITS_PROOF,
-    Actor,
-    DomainCall,
-    Fail,
-    JudgeCheck,
-    Start,
-)
-from sopilot.values.json import (
-    JSON,
-    ArgumentsKey,
-    key_of,
-    plain_mapping,
-    same,
-    without_references,
-)
+from sopilot.trace.events import AWAITS_PROOF, Actor, DomainCall, Fail, JudgeCheck, Start
+from sopilot.values.json import JSON, ArgumentsKey, key_of, plain_mapping, same, without_references
 from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.guard_answers import guard_text, plan_text, refusals_of
 

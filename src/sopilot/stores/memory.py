@@ -19,14 +19,7 @@ from sopilot.messages.errors import (
 from sopilot.records.actions import ActionRow, outcome_at
 from sopilot.records.log import LogEntry, SealedHead, SealFile, digest_of, is_journal
 from sopilot.records.selection import Wanted
-from sopilot.records.store import (
-    Append,
-    Batch,
-    Lease,
-    NewSession,
-    SessionRecord,
-    is_unresolved,
-)
+from sopilot.records.store import Append, Batch, Lease, NewSession, SessionRecord, is_unresolved
 from sopilot.trace.chain import Head, SealedEvent, genesis
 from sopilot.trace.signing import SignedHead
 from sopilot.values.json import JSON, Fields, made, plain_mapping, spell

@@ -18,12 +18,7 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.scaffold import TOOL, StepTool, words
 from sopilot.program.model import Act, Ask, Choose, Do, Emit, Program
 from sopilot.protocols import ToolSchema
-from sopilot.trace.events import (
-    TOOL_OPERATIONS,
-    Amend,
-    Return,
-    ToolOperation,
-)
+from sopilot.trace.events import TOOL_OPERATIONS, Amend, Return, ToolOperation
 from sopilot.values.json import JSON, plain_mapping, without_references
 from sopilot.values.text import quote_value
 

@@ -47,13 +47,7 @@ from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 from sopilot.views.view import View
-from sopilot_lab.experiments.entrants import (
-    DEFAULT_USER,
-    Contestant,
-    Party,
-    playing,
-    served_user,
-)
+from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Party, playing, served_user
 from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration
 from sopilot_lab.sopbench.process import ToolList, Upstream, UpstreamLost, UpstreamTimeout
 from sopilot_lab.sopbench.programs import ProgramShelf

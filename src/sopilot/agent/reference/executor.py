@@ -43,10 +43,7 @@ from sopilot.machine.machine import Machine
 from sopilot.machine.recipes import linked
 from sopilot.machine.state import Configuration
 from sopilot.messages.errors import InternalBug, UserMistake
-from sopilot.program.model import (
-    Local,
-    Unknown,
-)
+from sopilot.program.model import Local, Unknown
 from sopilot.protocols import (
     Message,
     ModelReply,

@@ -21,13 +21,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from sopilot.integrations.mcp.client_call import (
-    ELICITATION,
-    ROOTS,
-    SAMPLING,
-    ClientCall,
-    no_client,
-)
+from sopilot.integrations.mcp.client_call import ELICITATION, ROOTS, SAMPLING, ClientCall, no_client
 from sopilot.integrations.mcp.content import KEY_META
 from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.messages.errors import RunEnded

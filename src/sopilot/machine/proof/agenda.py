@@ -17,13 +17,7 @@ from typing import NamedTuple
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
 from sopilot.machine.layout import FunctionLayout, Position
-from sopilot.machine.proof.leaves import (
-    LeafVerdict,
-    Prover,
-    gate_call,
-    names_the_same,
-    prover_at,
-)
+from sopilot.machine.proof.leaves import LeafVerdict, Prover, gate_call, names_the_same, prover_at
 from sopilot.machine.proof.licence import values_at_the_act
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER

@@ -29,14 +29,7 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Kind
 from sopilot.trace.events import Return
-from sopilot.values.json import (
-    JSON,
-    Judge,
-    holds_stand_in,
-    key_of,
-    look_the_same,
-    same,
-)
+from sopilot.values.json import JSON, Judge, holds_stand_in, key_of, look_the_same, same
 from sopilot.values.schema import violation
 from sopilot.values.text import quote_value
 

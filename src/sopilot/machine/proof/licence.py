@@ -14,26 +14,12 @@ from typing import NamedTuple
 
 from sopilot.handbook.requirements import Constant
 from sopilot.machine.layout import FunctionLayout, Position
-from sopilot.machine.proof.leaves import (
-    LeafVerdict,
-    Prover,
-    argument_problem,
-    prover_at,
-)
+from sopilot.machine.proof.leaves import LeafVerdict, Prover, argument_problem, prover_at
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import ProofLevel, weakest
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import listed, sentence
-from sopilot.program.model import (
-    Act,
-    Ask,
-    Branch,
-    Check,
-    Choose,
-    Do,
-    Emit,
-    ReturnStep,
-)
+from sopilot.program.model import Act, Ask, Branch, Check, Choose, Do, Emit, ReturnStep
 from sopilot.program.walk import DEEPEST_CALL, Activation, Flow, Walk, passed_values, truth
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same, shown
 

@@ -16,11 +16,7 @@ from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import Binding, values_of
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.tasks.examples.ground_truth import (
-    Evidence,
-    failing_causes,
-    replayed,
-)
+from sopilot.tasks.examples.ground_truth import Evidence, failing_causes, replayed
 from sopilot.tasks.examples.simulator import Handler, SimulatedCall, Simulator, State
 from sopilot.tasks.examples.task import ExampleTask, merged, read_state, read_tasks
 from sopilot.values.json import JSON

@@ -49,12 +49,7 @@ from sopilot_lab.sopbench.recorded import (
     recompute,
 )
 from sopilot_lab.sopbench.reference import DOMAINS
-from sopilot_lab.statistics.intervals import (
-    Undefined,
-    clopper_pearson,
-    clustered_interval,
-    ratio,
-)
+from sopilot_lab.statistics.intervals import Undefined, clopper_pearson, clustered_interval, ratio
 from sopilot_lab.statistics.outcomes import RunOutcome
 
 

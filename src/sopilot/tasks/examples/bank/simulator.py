@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import (
-    State,
-    answer,
-    enter,
-    look_up,
-    only_for,
-    record,
-    refuse,
-)
+from sopilot.tasks.examples.simulator import State, answer, enter, look_up, only_for, record, refuse
 
 _logged_in = only_for("logged_in", "username", "this customer is not logged in")
 
