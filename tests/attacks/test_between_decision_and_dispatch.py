@@ -79,10 +79,12 @@ async def test_evidence_that_changes_meanwhile(interface: str) -> None:
     async def lose_the_order() -> None:
         tools.state["state"] = "lost"
 
-    case = replace(case, meanwhile=lose_the_order)
+    case, script = replace(case, meanwhile=lose_the_order), Script([LOOK, REFUND])
     async with INTERFACES[interface](case, tools, "guard") as follow:
-        await follow(Script([LOOK, REFUND]), "c-1")
+        await follow(script, "c-1")
     assert tools.carried_out == []
+    assert "`delivered` must be true, but is false" in script.answers[-1]
+    assert "`fail`" not in script.answers[-1]  # such an agent has no such operation
 
 
 @pytest.mark.parametrize("interface", GUARDED)

@@ -248,6 +248,11 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 已拦截：{missing}。请补上缺少的调用后再次调用，或用 `fail` 拒绝；"
         "也可由操作员决定",
     ),
+    "no-longer-proven": (
+        "`{action}` is blocked: {missing}. Make the missing calls and call it again; an operator "
+        "may also decide",
+        "`{action}` 已拦截：{missing}。请补上缺少的调用后再次调用；也可由操作员决定",
+    ),
     "fenced": ("`{action}` is blocked: {why}", "`{action}` 已暂停：{why}"),
     "being-carried-out": (
         "`{guarded}` is being carried out; call `{action}` again when it is answered",

@@ -104,7 +104,8 @@ async def admit(
             record = {"grade": str(ProofLevel.CLAIMED), "missing": licence.missing, **licence.uses}
         call = DomainCall(held.call_id, action, dict(held.arguments), record, amended)
         return await _behind_fence(session, call, call_id)
-    doubt = sentence("blocked", action=action, missing=licence.missing) if licence.missing else ""
+    blocked = "no-longer-proven" if session.settings.guard else "blocked"
+    doubt = sentence(blocked, action=action, missing=licence.missing) if licence.missing else ""
     own_id = session.ledger.fresh_id(call_id)
     if held is None and not amended:
         held = _amended_since(session, action, arguments)
