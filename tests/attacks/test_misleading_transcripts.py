@@ -189,6 +189,8 @@ def test_a_yes_to_another_question_is_not_judged(tmp_path: Path, asked: str) -> 
     [
         ((ASKED, "Yes, please pay 50 to bob."), NOT_JUDGED),
         ((ASKED, "No problem, pay it."), NOT_JUDGED),
+        ((ASKED, "Not a problem at all."), NOT_JUDGED),
+        ((ASKED, "Don't worry about the fee."), NOT_JUDGED),
         ((ASKED, "Is it free?"), NOT_JUDGED),
         ((ASKED, "Yes, but only 20."), NOT_JUDGED),
         ((ASKED, "Yes.", "> Is there anything else?", "No."), NOT_JUDGED),
@@ -196,6 +198,8 @@ def test_a_yes_to_another_question_is_not_judged(tmp_path: Path, asked: str) -> 
         ((ASKED, "No."), BLAMED),
         ((ASKED, "No, wait."), BLAMED),
         ((ASKED, "Stop!"), BLAMED),
+        ((ASKED, "Not yet."), BLAMED),
+        ((ASKED, "Don't pay bob a thing."), BLAMED),
         ((ASKED, "不要"), BLAMED),
         ((), BLAMED),
     ],

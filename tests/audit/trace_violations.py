@@ -10,6 +10,7 @@ from typing import Any
 from trace_executions import SESSION, Execution, Labelled, Violation
 from trace_worlds import EXTRA, World
 
+from sopilot.handbook.requirements import leaves
 from sopilot.machine.layout import Position
 from sopilot.program.model import (
     Act,
@@ -277,8 +278,9 @@ def _goal_reached(run: Execution, here: Position) -> bool:
 
 
 def _negative_wanted(run: Execution, here: Position) -> bool:
-    """Whether some check of the process wants falsity: then a true result may refuse."""
-    return any(
+    """Whether some check or some condition wants falsity: then a true result may refuse."""
+    requires = run.world.handbook.procedures[here.process.goal].requires
+    return any(not leaf.wanted for leaf in leaves(requires)) or any(
         isinstance(step, Check) and not step.wanted
         for function in here.source.functions.values()
         for step in function.steps

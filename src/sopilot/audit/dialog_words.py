@@ -34,7 +34,8 @@ _REFUSES = re.compile(
     re.IGNORECASE,
 )
 _SAYS_NO = re.compile(
-    r"\s*(?:(?:no|nope|nah|stop|wait|hold on)(?=\W*$|[,.!;])|not\b|don't\b|do not\b|不|别|等)",
+    r"\s*(?:(?:no|nope|nah|stop|wait|hold on|not (?:yet|now))(?=\W*$|[,.!;])"
+    r"|(?:don't|do not) (?!worry|hesitate|mind)|不|别|等)",
     re.IGNORECASE,
 )
 _MAY_AGREE = re.compile(
