@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sopilot.audit.state import SessionCall
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.values.json import JSON, escape_references, plain, plain_mapping
+from sopilot.values.json import JSON, escape_references, plain, plain_mapping, unique
 
 _TOOL_LIKE = re.compile(
     r"(tool|function)[_-]?(call|use|result|response|output)|_call(_output)?$", re.I
@@ -435,13 +435,15 @@ def _arguments(written: object) -> dict[str, JSON] | None:
 
 
 def read_value(written: object) -> object:
-    """JSON, else a Python literal, else the text itself."""
+    """JSON, else a Python literal, else the text itself: also where a key is there twice."""
     if not isinstance(written, str) or len(written) > LONGEST_VALUE:
         return written
     try:
-        return json.loads(written)
-    except (ValueError, RecursionError):
+        return json.loads(written, object_pairs_hook=unique)
+    except json.JSONDecodeError:
         pass
+    except (ValueError, RecursionError):
+        return written
     try:
         return ast.literal_eval(written)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
