@@ -41,13 +41,15 @@ if TYPE_CHECKING:
         guard,
     )
     from sopilot.runner.hook import ToolFailed
-    from sopilot.runner.runner import Runner, RunnerSession, load
+    from sopilot.runner.runner import Runner, load
+    from sopilot.tasks.run import RunnerSession
     from sopilot.tasks.task import Result, Task
     from sopilot.views.refusals import Refusal
 
 _HOME = {
     "sopilot.tasks.task": ("Result", "Task"),
-    "sopilot.runner.runner": ("Runner", "RunnerSession", "load"),
+    "sopilot.tasks.run": ("RunnerSession",),
+    "sopilot.runner.runner": ("Runner", "load"),
     "sopilot.runner.functions": ("audit_trace", "check", "compile"),
     "sopilot.records.entitlements": ("Vote",),
     "sopilot.runner.conversations": ("Conversation", "conversation"),

@@ -18,7 +18,7 @@ from sopilot.records.store import Store
 from sopilot.runner.options import RunOptions, chosen_task, simulator_file, typed_value
 from sopilot.runner.sources import BenchmarkSource, TaskSource
 from sopilot.runner.store_access import StoreAccess
-from sopilot.tasks.run import Conditions, resume_task, run_task
+from sopilot.tasks.run import Conditions, open_task, resume_task
 from sopilot.tasks.task import Result, Task
 from sopilot.views.catalogue import view_named
 
@@ -55,15 +55,19 @@ async def perform(
         watch=watch,
     )
     try:
-        if resume is not None:
-            return await resume_task(
+        opened = (
+            open_task(
+                task, simulation, conditions, store=store, session_id=session_id,
+                extra=options.as_record(source), requester=who,
+            )
+            if resume is None
+            else resume_task(
                 task, simulation, conditions, store=store, session_id=session_id, tell=tell,
                 requester=who, **resume,
-            )  # fmt: skip
-        return await run_task(
-            task, simulation, conditions, store=store, session_id=session_id,
-            extra=options.as_record(source), requester=who,
+            )
         )  # fmt: skip
+        async with opened as session:
+            return await session.run()
     except ProgramChanged as changed:
         place = Place(options.source)
         raise UserMistake(

@@ -13,7 +13,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from sopilot.agent.approvers import Operator, RoleApprovers
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.calls import Waiting
-from sopilot.agent.loop import run_programs
 from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Watch, nobody_watches
 from sopilot.audit.report import Report
@@ -31,9 +30,8 @@ from sopilot.runner.options import check_inputs
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import store_or_memory
 from sopilot.runner.tools import ToolsLike, as_tools
-from sopilot.session.opening import attach_session, resume_session
-from sopilot.session.session import Session
-from sopilot.tasks.run import Conditions, open_task, play_task, run_task, task_result
+from sopilot.session.opening import attach_session
+from sopilot.tasks.run import Conditions, RunnerSession, open_task, resume_task, run_task
 from sopilot.tasks.task import Result, Simulation, Task
 from sopilot.values.json import JSON, Fields
 from sopilot.views.catalogue import view_named
@@ -145,18 +143,19 @@ class Runner:
             simulation = task.open()
             try:
                 who = await who_asks(self.store, None, token)
-                if resume is None:
-                    session = await open_task(
+                context = (
+                    open_task(
                         task, simulation, conditions, store=self.store, extra={SERVED: about},
                         requester=who,
-                    )  # fmt: skip
-                else:
-                    present = run_programs(self.briefing, conditions.view)
-                    session = await resume_session(
-                        self.store, resume, tools=offered, programs=present, requester=who
                     )
-                async with session:
-                    yield RunnerSession(session, task, simulation, conditions)
+                    if resume is None
+                    else resume_task(
+                        task, simulation, conditions, store=self.store, session_id=resume,
+                        requester=who,
+                    )
+                )  # fmt: skip
+                async with context as session:
+                    yield session
             finally:
                 if isinstance(model, str):
                     await close_model(own)
@@ -325,24 +324,6 @@ class Runner:
     decide_sync = _blocking(decide)
     audit_sync = _blocking(audit)
     run_task_sync = _blocking(run_task)
-
-
-class RunnerSession:
-    """An open session. ``events`` is its trace so far; ``run`` runs it to the end."""
-
-    def __init__(
-        self, session: Session, task: Task, simulation: Simulation, conditions: Conditions
-    ) -> None:
-        self.session = session
-        self._task, self._simulation, self._conditions = task, simulation, conditions
-
-    @property
-    def id(self) -> str:
-        return self.session.id
-
-    async def run(self) -> Result:
-        played = await play_task(self._task, self._simulation, self._conditions, self.session)
-        return await task_result(self._task, self._conditions, self.session, played)
 
 
 class OpenHook:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TypedDict, Unpack
 
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_programs, run_session
 from sopilot.agent.providers import Retries
-from sopilot.agent.result import Ending, SessionResult, Watch, audit_session, nobody_watches
+from sopilot.agent.result import Ending, Watch, audit_session, nobody_watches
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, mistake
 from sopilot.protocols import Model, User
@@ -18,14 +19,16 @@ from sopilot.records.store import Store
 from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.task import FinishedRun, Result, Simulation, Task
-from sopilot.values.json import JSON, Fields
+from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.view import View
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The model, its view and its budgets. ``user`` replaces the task's own user."""
+    """The model, its view and its budgets. ``user`` replaces the task's own user. ``offered``: the
+    agent's tools, where they aren't all of the task's. ``final``: nobody resumes the run, so the
+    audit judges one that waits as ended."""
 
     view: View
     model: Model
@@ -34,10 +37,8 @@ class Conditions:
     budgets: Budgets | None = None
     retries: Retries | None = None
     watch: Watch = nobody_watches
-
-
-Played = tuple[SessionResult, Fields | None]
-"""A run that has ended, and the evaluator's verdict."""
+    offered: Collection[str] | None = None
+    final: bool = False
 
 
 class Opening(TypedDict, total=False):
@@ -49,6 +50,57 @@ class Opening(TypedDict, total=False):
     requester: Principal | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunnerSession:
+    """An open session. ``events`` is its trace so far; ``run`` runs it to the end."""
+
+    session: Session
+    _task: Task
+    _simulation: Simulation
+    _conditions: Conditions
+    _resumed: bool = False
+
+    @property
+    def id(self) -> str:
+        return self.session.id
+
+    async def run(self) -> Result:
+        """From wherever the session stands to the audit. Without a verdict if the infrastructure
+        failed."""
+        session, task, simulation = self.session, self._task, self._simulation
+        conditions = self._conditions
+        user = conditions.user or simulation.user
+        if user is None:
+            raise InternalBug("a run needs a user")
+        result = await run_session(
+            session,
+            task.briefing,
+            view=conditions.view,
+            model=conditions.model,
+            user=user,
+            budgets=conditions.budgets or simulation.budgets,
+            retries=conditions.retries,
+            operator=simulation.operator,
+            watch=conditions.watch,
+        )
+        waits, verdict, expected = result.ending is Ending.WAITING, None, task.expected
+        if simulation.score is not None and result.ending is not Ending.INFRASTRUCTURE_FAILURE:
+            verdict = simulation.score(len(result.messages), FinishedRun(result, session))
+        if self._resumed and expected is Ending.WAITING and not waits:
+            # People have decided since the task reached its expected ending.
+            verdict = expected = None
+        report = await audit_session(
+            session,
+            task.briefing.handbook,
+            conditions.view,
+            goal=task.goal or None,
+            ended=conditions.final or not waits,
+            offered=conditions.offered,
+        )
+        held = tuple(map(session.secrets.shown_call, session.held_calls))
+        return Result(result, report, verdict, expected, held, session.events)
+
+
 async def run_task(
     task: Task,
     simulation: Simulation,
@@ -58,11 +110,11 @@ async def run_task(
     **opening: Unpack[Opening],
 ) -> Result:
     """Run a task from the request to the audit."""
-    async with await open_task(task, simulation, conditions, store=store, **opening) as session:
-        played = await play_task(task, simulation, conditions, session)
-        return await task_result(task, conditions, session, played)
+    async with open_task(task, simulation, conditions, store=store, **opening) as opened:
+        return await opened.run()
 
 
+@asynccontextmanager
 async def open_task(
     task: Task,
     simulation: Simulation,
@@ -70,8 +122,8 @@ async def open_task(
     *,
     store: Store,
     **opening: Unpack[Opening],
-) -> Session:
-    return await open_run(
+) -> AsyncIterator[RunnerSession]:
+    async with await open_run(
         store,
         task.briefing,
         conditions.view,
@@ -79,9 +131,11 @@ async def open_task(
         model=conditions.model_name or conditions.model.name,
         unguarded=task.simulated,
         **opening,
-    )
+    ) as session:
+        yield RunnerSession(session, task, simulation, conditions)
 
 
+@asynccontextmanager
 async def resume_task(
     task: Task,
     simulation: Simulation,
@@ -94,12 +148,12 @@ async def resume_task(
     take_over: bool = False,
     requester: Principal | None = None,
     tell: Callable[[str], None] = lambda text: None,
-) -> Result:
-    """Resume a session where its trace ends. If the handbook has changed, raise
+) -> AsyncIterator[RunnerSession]:
+    """Open a session where its trace ends. If the handbook has changed, raise
     ``ProgramChanged`` unless ``as_started`` or ``accept_changed``."""
     view = conditions.view
     present = run_programs(task.briefing, view, unguarded=task.simulated)
-    session = await resume_session(
+    async with await resume_session(
         store,
         session_id,
         tools=simulation.tools,
@@ -107,56 +161,11 @@ async def resume_task(
         accept_changed=accept_changed,
         take_over=take_over,
         requester=requester,
-    )
-    async with session:
+    ) as session:
         await simulation.catch_up(session_id, await session.whole_events())
         if as_started:
             task = _as_it_started(task, session, present, view, tell)
-        played = await play_task(task, simulation, conditions, session)
-        done = await task_result(task, conditions, session, played)
-        if task.expected is Ending.WAITING and done.ending is not Ending.WAITING:
-            # People have decided since the task reached its expected ending.
-            return replace(done, verdict=None, expected=None)
-        return done
-
-
-async def play_task(
-    task: Task, simulation: Simulation, conditions: Conditions, session: Session
-) -> Played:
-    """Run an opened session to its end. Without a verdict if the infrastructure failed."""
-    user = conditions.user or simulation.user
-    if user is None:
-        raise InternalBug("a run needs a user")
-    result = await run_session(
-        session,
-        task.briefing,
-        view=conditions.view,
-        model=conditions.model,
-        user=user,
-        budgets=conditions.budgets or simulation.budgets,
-        retries=conditions.retries,
-        operator=simulation.operator,
-        watch=conditions.watch,
-    )
-    if simulation.score is None or result.ending is Ending.INFRASTRUCTURE_FAILURE:
-        return result, None
-    return result, simulation.score(len(result.messages), FinishedRun(result, session))
-
-
-async def task_result(
-    task: Task, conditions: Conditions, session: Session, played: Played
-) -> Result:
-    """Audit a run that ``play_task`` has brought to its end."""
-    result, verdict = played
-    report = await audit_session(
-        session,
-        task.briefing.handbook,
-        conditions.view,
-        goal=task.goal or None,
-        ended=result.ending is not Ending.WAITING,
-    )
-    held = tuple(map(session.secrets.shown_call, session.held_calls))
-    return Result(result, report, verdict, task.expected, held, session.events)
+        yield RunnerSession(session, task, simulation, conditions, _resumed=True)
 
 
 def _as_it_started(

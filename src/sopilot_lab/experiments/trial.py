@@ -39,7 +39,7 @@ from sopilot.protocols import (
 from sopilot.records.loading import export_trace
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.run import Conditions, open_task, play_task
+from sopilot.tasks.run import Conditions, open_task
 from sopilot.tasks.scenario_verdict import calls_made, post_goal_calls
 from sopilot.tasks.task import FinishedRun, Task
 from sopilot.trace.files import write_trace
@@ -279,25 +279,24 @@ class TrialRunner:
             budgets=self._budgets(task),
             retries=self._party.patience.retries,
             watch=watch,
+            offered=opened.offered,
+            final=True,
         )
         store = MemoryStore()
         try:
-            session = await open_task(
+            async with open_task(
                 task, simulation, conditions, store=store, session_id=record.run_id,
                 programs=self._prepared(task.briefing) if opened.offered is None else None,
-            )  # fmt: skip
-            result, verdict = await play_task(task, simulation, conditions, session)
+            ) as running:  # fmt: skip
+                done = await running.run()
         finally:
             await close_model(model)
             await close_model(opened.user)
             await simulation.close()
-        report = await audit_session(
-            session, task.briefing.handbook, self._arm, goal=task.goal, offered=opened.offered
-        )
+        session, result, report, verdict = running.session, done.run, done.audit, done.verdict
         trace = ""
         if self._party.keep_traces:
             trace = write_trace(await export_trace(store, session.id, payloads=True, secrets=True))
-        await session.release()
         calls = calls_made(await session.whole_events())
         after = post_goal_calls(calls, task.goal_action)
         if verdict is not None and opened.offered is None:
