@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from desk_runs import ScriptedModel, calls, play, played
 
-from sopilot.agent.approvers import ScriptedTools, ScriptedUser
+from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run
 from sopilot.agent.result import Ending
@@ -25,6 +25,7 @@ from sopilot.program.model import Act, Check
 from sopilot.protocols import ModelReply, ToolCall
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
+from sopilot.tasks.scenarios import SimulatedTools
 from sopilot.trace.events import Call as CallOperation
 from sopilot.trace.events import Return, Start
 from sopilot.views.briefing import Briefing
@@ -279,7 +280,7 @@ procedures:
 """
     handbook = load_handbook(book)
     briefing = Briefing(handbook, {"pay": compile_procedure(handbook, "pay").program}, "zh")
-    tools = ScriptedTools(handbook.actions, {})
+    tools = SimulatedTools(handbook.actions, {})
     session = await open_run(MemoryStore(), briefing, VIEWS["guard"], tools=tools)
     driver = Driver(session, briefing, VIEWS["guard"])
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sopilot.agent.approvers import ScriptedTools
+from sopilot.agent.approvers import offered_tools
 from sopilot.agent.reference.executor import Reference
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
@@ -50,7 +50,7 @@ class Telecom:
         return "2025-02-25T12:08:00-05:00"
 
     def schemas(self) -> Sequence[ToolSchema]:
-        return ScriptedTools(HANDBOOK.actions, {}).schemas()
+        return offered_tools(HANDBOOK.actions)
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         it = dict(arguments)

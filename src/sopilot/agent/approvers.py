@@ -1,16 +1,14 @@
-"""Simulated people: users by script or by model, tools with scripted results, approvers."""
+"""Simulated people: users by script or by model, and approvers; actions as tools."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
 from sopilot.agent.providers import EMPTY, Attempts, ProviderError, Retries, complete_with_retries
-from sopilot.agent.toolbox import argument_problem
 from sopilot.handbook.model import Action
 from sopilot.machine.approvals import HeldCall
 from sopilot.protocols import (
@@ -19,7 +17,6 @@ from sopilot.protocols import (
     ModelReply,
     ModelRequest,
     ToolCall,
-    ToolResult,
     ToolSchema,
     Usage,
 )
@@ -61,44 +58,9 @@ class RoleApprovers:
         return [vote for vote in votes[: held.needed] if (vote.by, vote.role) not in values]
 
 
-FAILED = "failed"
-
-
-class ScriptedTools:
-    """``results`` maps an action to its value, or to a list of values for one call after the
-    other (the last one stays). ``{failed: value}`` is a call that does not succeed. An action
-    without a result fails and says so."""
-
-    def __init__(self, actions: Mapping[str, Action], results: Mapping[str, JSON]) -> None:
-        self._schemas = tuple(
-            action_schema(action) for action in actions.values() if action.offered
-        )
-        self._by_name = {schema.name: schema for schema in self._schemas}
-        self._results = dict(results)
-        self._made: Counter[str] = Counter()
-        self._answered: dict[str, ToolResult] = {}
-
-    def schemas(self) -> Sequence[ToolSchema]:
-        return self._schemas
-
-    async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
-        if key not in self._answered:
-            self._answered[key] = self._answer(name, arguments)
-        return self._answered[key]
-
-    def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
-        problem = argument_problem(self._by_name[name], arguments)
-        if problem:
-            return ToolResult(False, {"error": problem})
-        if name not in self._results:
-            return ToolResult(False, {"error": f"no result was written down for `{name}`"})
-        value = self._results[name]
-        if isinstance(value, list):
-            value = value[min(self._made[name], len(value) - 1)] if value else None
-        self._made[name] += 1
-        if isinstance(value, Mapping) and set(value) == {FAILED}:
-            return ToolResult(False, value[FAILED])
-        return ToolResult(True, value)
+def offered_tools(actions: Mapping[str, Action]) -> tuple[ToolSchema, ...]:
+    """A handbook's actions as the tools of an agent."""
+    return tuple(action_schema(action) for action in actions.values() if action.offered)
 
 
 def action_schema(action: Action) -> ToolSchema:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
-from sopilot.agent.approvers import Operator, action_schema
+from sopilot.agent.approvers import Operator, offered_tools
 from sopilot.agent.budgets import UNLIMITED
 from sopilot.agent.dialog import MALFORMED_CALL
 from sopilot.agent.driver import Driver
@@ -174,10 +174,10 @@ class ProcedureHook:
         """Set it, and every domain call is a span."""
         self.busy = 0
         """Calls that use it now."""
-        schemas = tuple(action_schema(each) for each in self._actions.values() if each.offered)
         self.driver = Driver(
-            session, briefing, view, budgets=UNLIMITED, operator=operator, tools=schemas
-        )
+            session, briefing, view, budgets=UNLIMITED, operator=operator,
+            tools=offered_tools(self._actions),
+        )  # fmt: skip
         self.own_tools = own_tools(view, self.driver.toolbox)
         self._tokens = set[str]()
         self._order = asyncio.Lock()

@@ -56,4 +56,4 @@ def example_tasks(
 def idle_simulation(example: Example) -> Simulation:
     """The example in its base state, without a user and a score."""
     simulator = Simulator(example.handbook.actions, example.handlers, example.base_state)
-    return Simulation(ReplayedTools(simulator), simulated=True)
+    return Simulation(ReplayedTools(simulator))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sopilot.agent.approvers import ScriptedTools
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.tasks.scenario_verdict import ScenarioJudge, judge_outside, judge_run
-from sopilot.tasks.scenarios import Scenario, SimulatedTools, request_for
+from sopilot.tasks.scenarios import Scenario, SimulatedTools, request_for, scripted_results
 from sopilot.tasks.task import FinishedRun, ReplayedTools, Simulation, Task
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
@@ -52,12 +51,13 @@ def scenario_task(scenario: Scenario, briefing: Briefing) -> Task:
 def results_task(briefing: Briefing, results: Mapping[str, JSON], goal: str) -> Task:
     """Tools that answer as a file says; nothing is expected of it."""
     handbook = briefing.handbook
+    answers = scripted_results(handbook.actions, results)
     return Task(
         source=handbook.name,
         name="",
         goal=goal,
         briefing=briefing,
-        surround=lambda keep: Simulation(ReplayedTools(ScriptedTools(handbook.actions, results))),
+        surround=lambda keep: Simulation(ReplayedTools(SimulatedTools(handbook.actions, answers))),
         request=request_for(goal) if goal else "",
         reader=VerdictJudge(handbook),
     )

@@ -6,10 +6,10 @@ The reader is strict and reports every mistake in one go.
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sopilot.agent.approvers import action_schema
+from sopilot.agent.approvers import offered_tools
 from sopilot.agent.result import Ending
 from sopilot.compiler.action_facts import input_schema
 from sopilot.handbook import fields
@@ -476,6 +476,30 @@ def _tellable(handbook: Handbook) -> frozenset[str]:
     return frozenset(names)
 
 
+FAILED = "failed"
+
+
+def scripted_results(
+    actions: Iterable[str], results: Mapping[str, JSON]
+) -> dict[str, tuple[ScriptedAnswer, ...]]:
+    """The answers of tools that return ``results``: a value, or a list of values for one call
+    after the other. ``{failed: value}`` is a call that doesn't succeed. An action without a result
+    fails and says so."""
+    answers = {}
+    for name in actions:
+        missing = {FAILED: {"error": f"no result was written down for `{name}`"}}
+        value = results.get(name, missing)
+        listed = (value or [None]) if isinstance(value, list) else [value]
+        answers[name] = tuple(map(_scripted, listed))
+    return answers
+
+
+def _scripted(value: JSON) -> ScriptedAnswer:
+    if isinstance(value, Mapping) and set(value) == {FAILED}:
+        return ScriptedAnswer(ToolResult(False, value[FAILED]))
+    return ScriptedAnswer(ToolResult(True, value))
+
+
 UNSIMULATED = ToolResult(True, None)
 """Answer of a tool that the scenario doesn't mention: success without a value."""
 
@@ -495,13 +519,13 @@ class SimulatedTools:
     ) -> None:
         if now:
             self.time = lambda: now
-        self._actions = {name: action for name, action in actions.items() if action.offered}
+        self._schemas = offered_tools(actions)
         self._answers = answers
         self._used: set[tuple[str, int]] = set()
         self.made: list[MadeCall] = []
 
     def schemas(self) -> Sequence[ToolSchema]:
-        return tuple(action_schema(action) for action in self._actions.values())
+        return self._schemas
 
     async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> ToolResult:
         result = copy.deepcopy(self._answer(name, arguments))

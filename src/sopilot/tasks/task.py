@@ -127,14 +127,12 @@ async def nothing_to_close() -> None:
 @dataclass(frozen=True, slots=True)
 class Simulation:
     """Tools, user and people around one run. Without ``user`` the served agent has its own.
-    ``simulated`` tools can do no harm, so views without a machine may use them. ``score``
-    judges the ``task`` with this ``goal``."""
+    ``score`` judges the ``task`` with this ``goal``."""
 
     tools: Tools
     user: User | None = None
     budgets: Budgets = field(default_factory=lambda: UNLIMITED)
     operator: Operator | None = None
-    simulated: bool = False
     score: Score | None = None
     task: str = ""
     goal: str = ""
@@ -280,7 +278,6 @@ class Task:
             user=user,
             budgets=self.budgets,
             operator=operator,
-            simulated=self.simulated,
             task=self.key,
             goal=self.goal,
         )

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
-from sopilot.agent.approvers import ScriptedTools
+from sopilot.agent.approvers import offered_tools
 from sopilot.agent.dialog import MODEL_REQUEST, RecordedDialog
 from sopilot.agent.toolbox import Toolbox
 from sopilot.handbook.expressions import judge as judge_verdict
@@ -365,7 +365,7 @@ def chosen_moments(
         units[0].own_text(language),
     )
     arm = view_named(arm_name or str(trace.about.get("view") or "pg"))
-    offered = ScriptedTools(briefing.handbook.actions, {}).schemas()
+    offered = offered_tools(briefing.handbook.actions)
     result = moments_of(
         Machine(programs.programs),
         events,
