@@ -5,24 +5,27 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sopilot.agent.budgets import BudgetSpent
 from sopilot.agent.calls import Answered, Ended, Waiting
 from sopilot.agent.dialog import BUDGET
 from sopilot.agent.driver import Driver
-from sopilot.agent.loop import open_run
+from sopilot.agent.loop import open_run, run_programs
 from sopilot.agent.result import Ending, audit_session
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report
 from sopilot.files.sign_in import who_asks
-from sopilot.machine.replay import whole_events
+from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, SopilotError, UserMistake, mistake
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema
-from sopilot.records.store import Store
+from sopilot.records.people import Principal
+from sopilot.records.store import Settings, Store
 from sopilot.runner.sources import lasting, named_task
+from sopilot.session.lease import when_free
 from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.task import Simulation
@@ -263,6 +266,47 @@ class PlayScore:
         }
 
 
+async def open_player(
+    store: Store,
+    briefing: Briefing,
+    view: View,
+    simulation: Simulation,
+    *,
+    model: str = "",
+    extra: Mapping[str, JSON] | None = None,
+    settings: Settings | None = None,
+    programs: ProgramSet | None = None,
+    requester: Principal | None = None,
+    resume: str | None = None,
+    patience_seconds: float = 0.0,
+) -> Player:
+    """Open a new session, or the one to ``resume``: then wait for another process that holds it,
+    and let the simulator catch up with its trace. Close the simulation if that fails."""
+
+    async def catch_up(session: Session) -> None:
+        await simulation.catch_up(session.id, session.own_events)
+
+    shared: dict[str, Any] = {
+        "tools": simulation.tools,
+        "programs": programs,
+        "requester": requester,
+    }
+    try:
+        if resume is None:
+            session = await open_run(
+                store, briefing, view, model=model, extra=extra, settings=settings, **shared
+            )
+        else:
+            again = partial(resume_session, store, resume, before=catch_up, **shared)
+            session = await when_free(again, patience_seconds=patience_seconds)
+        player = Player(session, briefing, view, simulation)
+        await player.driver.begin()
+    except SopilotError:
+        await simulation.close()
+        raise
+    return player
+
+
 async def start_play(
     store: Store,
     reference: str,
@@ -274,22 +318,18 @@ async def start_play(
     token_file: Path | None = None,
 ) -> Player:
     """Open a session on a fresh simulator of the task, with the user's request on record."""
-    chosen = view_named(view)
+    chosen, who = view_named(view), await who_asks(store, token_file)
     task = playable_task(reference, tools=tools, language=language)
-
-    async def opened() -> Session:
-        return await open_run(
-            store,
-            task.briefing,
-            chosen,
-            tools=task.simulation.tools,
-            model=model,
-            extra={PLAY: play_record(task, tools=tools, language=language)},
-            unguarded=True,
-            requester=await who_asks(store, token_file),
-        )
-
-    return await _playing(task, chosen, opened)
+    return await open_player(
+        store,
+        task.briefing,
+        chosen,
+        task.simulation,
+        model=model,
+        extra={PLAY: play_record(task, tools=tools, language=language)},
+        programs=run_programs(task.briefing, chosen, unguarded=True),
+        requester=who,
+    )
 
 
 def play_record(task: PlayableTask, *, tools: str, language: str) -> dict[str, JSON]:
@@ -304,32 +344,11 @@ async def resume_play(store: Store, session_id: str, *, token_file: Path | None 
     if not isinstance(about, Mapping):
         message = f"session `{session_id}` is not a play"
         raise mistake("not-a-play", message, help="`sopilot lab play start TASK`")
-    view = view_named(str(record.metadata["view"]))
+    view, who = view_named(str(record.metadata["view"])), await who_asks(store, token_file)
     task = playable_task(str(about["task"]), tools=about["tools"], language=about["language"])
-
-    async def opened() -> Session:
-        events = whole_events(await store.events(session_id), await store.payloads(session_id))
-        await task.simulation.catch_up(session_id, events)
-        return await resume_session(
-            store,
-            session_id,
-            tools=task.simulation.tools,
-            requester=await who_asks(store, token_file),
-        )
-
-    return await _playing(task, view, opened)
-
-
-async def _playing(
-    task: PlayableTask, view: View, opened: Callable[[], Awaitable[Session]]
-) -> Player:
-    try:
-        player = Player(await opened(), task.briefing, view, task.simulation)
-        await player.driver.begin()
-    except SopilotError:
-        await task.simulation.close()
-        raise
-    return player
+    return await open_player(
+        store, task.briefing, view, task.simulation, resume=session_id, requester=who
+    )
 
 
 async def on_play(

@@ -64,9 +64,8 @@ class Exchange(NamedTuple):
 class Facts:
     """``values`` are the user's, ``questions`` counts the questions for each name, ``open`` are
     the goals that are under way (the present one last), ``ended`` those that are over;
-    ``here`` are the results since the last bookkeeping call, ``not_made`` the calls that were
-    answered without being made, ``refused`` the last such answer; ``rejected`` is the last
-    step if it did not fit, and why."""
+    ``here`` are the results since the last bookkeeping call, ``refused`` is the last answer to a
+    call that wasn't made; ``rejected`` is the last step if it did not fit, and why."""
 
     frame_text: str = ""
     request: str = ""
@@ -78,7 +77,6 @@ class Facts:
     ended: set[str] = field(default_factory=set)
     seen: list[Seen] = field(default_factory=list)
     here: list[Seen] = field(default_factory=list)
-    not_made: list[Seen] = field(default_factory=list)
     refused: str = ""
     rejected: tuple[Mapping[str, JSON], str] | None = None
     stack: list[str] = field(default_factory=list)
@@ -167,7 +165,6 @@ def _read_answer(facts: Facts, name: str, arguments: Mapping[str, JSON], message
         return
     if match is None:
         facts.refused = message.content
-        facts.not_made.append(Seen(-1, name, arguments, False, message.content))
         return
     facts.refused = ""
     _read_lifecycle(facts, {key: arguments[key] for key in IN_PASSING if key in arguments})

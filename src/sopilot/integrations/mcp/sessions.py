@@ -10,21 +10,19 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import partial
 from weakref import WeakValueDictionary
 
-from sopilot.agent.loop import open_run, run_programs
+from sopilot.agent.loop import run_programs
 from sopilot.files.sign_in import who_asks
 from sopilot.integrations.mcp.confirmation import AskThroughClient
 from sopilot.integrations.mcp.options import LOCAL
 from sopilot.integrations.metrics import NoMetrics
 from sopilot.machine.program_set import ProgramSet
-from sopilot.messages.errors import LeaseLost, RunEnded, SopilotError, UnknownSession
+from sopilot.messages.errors import LeaseLost, RunEnded, UnknownSession
 from sopilot.records.people import TOKEN, Principal
 from sopilot.records.store import Settings, Store
-from sopilot.runner.play import Player
+from sopilot.runner.play import Player, open_player
 from sopilot.session.lease import when_free
-from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
@@ -265,47 +263,26 @@ class SessionPool:
             raise UnknownSession(session_id)
         service = self.service
         await self._make_room(owner)
-        simulation = await service.open_simulation()
-
-        async def catch_up(session: Session) -> None:
-            await simulation.catch_up(session.id, session.own_events)
-
-        try:
-            # Without clients' tokens, the person who runs the server asks.
-            requester = (
-                await who_asks(self.store, None)
-                if owner == LOCAL
-                else Principal(owner, TOKEN, "mcp")
-            )
-            if session_id is None:
-                session = await open_run(
-                    self.store,
-                    service.briefing,
-                    service.view,
-                    tools=simulation.tools,
-                    model=service.model,
-                    settings=service.settings,
-                    extra={OWNER: owner, **service.extra},
-                    programs=self._programs,
-                    requester=requester,
-                )
-            else:
-                resume = partial(
-                    resume_session,
-                    self.store,
-                    session_id,
-                    tools=simulation.tools,
-                    programs=self._programs,
-                    before=catch_up,
-                    requester=requester,
-                )
-                session = await when_free(resume, patience_seconds=PATIENCE_SECONDS)
-                self._meter.count("takeovers")
-        except SopilotError:
-            await simulation.close()
-            raise
-        player = Player(session, service.briefing, service.view, simulation)
-        await player.driver.begin()
+        # Without clients' tokens, the person who runs the server asks.
+        requester = (
+            await who_asks(self.store, None) if owner == LOCAL else Principal(owner, TOKEN, "mcp")
+        )
+        player = await open_player(
+            self.store,
+            service.briefing,
+            service.view,
+            await service.open_simulation(),
+            resume=session_id,
+            patience_seconds=PATIENCE_SECONDS,
+            model=service.model,
+            settings=service.settings,
+            extra={OWNER: owner, **service.extra},
+            programs=self._programs,
+            requester=requester,
+        )
+        session = player.session
+        if session_id is not None:
+            self._meter.count("takeovers")
         if session.asker is None:
             session.asker = AskThroughClient(session)
         live = LiveSession(player, owner, linger_seconds=self._linger_seconds)
