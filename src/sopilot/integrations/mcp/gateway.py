@@ -27,7 +27,6 @@ from sopilot.integrations.mcp.upstream import (
 )
 from sopilot.messages.errors import RunEnded
 from sopilot.protocols import ToolResult, ToolSchema, UpstreamConnection
-from sopilot.tasks.task import Simulation
 from sopilot.values.json import JSON
 
 _OWN_SCHEME = "sopilot:"
@@ -241,13 +240,6 @@ class GatewayTools:
             return
         home = self._homes.get(key)
         yield from (home,) if home is not None else self._names
-
-
-def gateway_simulation(
-    catalogue: Catalogue, shared: dict[str, Upstream] | None = None
-) -> Simulation:
-    tools = GatewayTools(catalogue, shared)
-    return Simulation(tools, close=tools.close)
 
 
 def _not_called(why: object) -> ToolResult:

@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 
 from mcp.server.stdio import stdio_server
 
-from sopilot.handbook.model import Handbook
 from sopilot.integrations.mcp.health import Health, require_store
 from sopilot.integrations.mcp.http import listen, serve_http
 from sopilot.integrations.mcp.options import HttpSettings, ServerOptions, UpstreamSpec
 from sopilot.integrations.mcp.pins import Catalogue, Pins, Tell
-from sopilot.integrations.mcp.schemas import require_same_inputs
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.services import gateway_service, source_service, task_service
 from sopilot.integrations.mcp.sessions import LINGER_SECONDS, Service, SessionPool
@@ -28,6 +26,7 @@ from sopilot.records.store import Settings, Store
 from sopilot.runner.sources import is_task, open_source
 from sopilot.stores.open import open_store
 from sopilot.views.catalogue import view_named
+from sopilot.views.view import View
 
 if TYPE_CHECKING:
     from sopilot.integrations.telemetry import Telemetry
@@ -38,13 +37,17 @@ INTERRUPTED = 130
 
 def serve(options: ServerOptions, tell: Tell) -> None:
     specs, http = options.specs(), options.http()
-    view_named(options.view)
+    view = view_named(options.view)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(options, specs, http, tell))
+        runner.run(_serve(options, view, specs, http, tell))
 
 
 async def _serve(
-    options: ServerOptions, specs: list[UpstreamSpec], http: HttpSettings | None, tell: Tell
+    options: ServerOptions,
+    view: View,
+    specs: list[UpstreamSpec],
+    http: HttpSettings | None,
+    tell: Tell,
 ) -> None:
     meter = metrics() if http is not None and http.admin is not None else NoMetrics()
     store = metered(open_store(options.store_spec), meter)
@@ -58,13 +61,19 @@ async def _serve(
                 tell,
                 handbook=handbook,
                 options=options,
-                pass_reads=bool(view_named(options.view).guard) and not options.handbook_only,
+                pass_reads=bool(view.guard) and not options.handbook_only,
                 meter=meter,
             )
             await catalogue.open()
-            service = _gateway(options, handbook, catalogue, tell)
+            service = gateway_service(
+                handbook,
+                view,
+                catalogue,
+                language=options.language,
+                share_upstreams=options.share_upstream,
+            )
         else:
-            service = _service(options, tell)
+            service = _service(options, view, tell)
         service = replace(service, settings=Settings(lease_seconds=options.lease_seconds))
         server = McpServer(
             _pool(options, store, service, len(specs), meter),
@@ -151,28 +160,8 @@ def _pool(
     )
 
 
-def _gateway(
-    options: ServerOptions, handbook: Handbook, catalogue: Catalogue, tell: Tell
-) -> Service:
-    missing = [
-        name
-        for name, action in handbook.actions.items()
-        if action.offered and catalogue.offer(name) is None
-    ]
-    if missing:
-        tell(f"no upstream offers {', '.join(missing)}")
-    require_same_inputs(handbook, catalogue)
-    return gateway_service(
-        handbook,
-        view_named(options.view),
-        catalogue,
-        language=options.language,
-        share_upstreams=options.share_upstream,
-    )
-
-
-def _service(options: ServerOptions, tell: Tell) -> Service:
-    view, language = view_named(options.view), options.language
+def _service(options: ServerOptions, view: View, tell: Tell) -> Service:
+    language = options.language
     if is_task(options.source):
         return task_service(options.source, view, tools=options.tools, language=language)
     source = open_source(options.source)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.model import Handbook
-from sopilot.integrations.mcp.gateway import gateway_simulation
+from sopilot.integrations.mcp.gateway import GatewayTools
 from sopilot.integrations.mcp.pins import Catalogue
+from sopilot.integrations.mcp.schemas import require_same_inputs
 from sopilot.integrations.mcp.sessions import Service
 from sopilot.runner.hook import require_guardable
 from sopilot.runner.play import PLAY, play_record, playable_task
@@ -24,7 +25,16 @@ def gateway_service(
     language: str = "en",
     share_upstreams: bool = False,
 ) -> Service:
-    """Compiled for the tools that the upstream servers really offer."""
+    """Compiled for the tools that the upstream servers really offer. Raise if they don't take the
+    handbook's inputs."""
+    missing = [
+        name
+        for name, action in handbook.actions.items()
+        if action.offered and catalogue.offer(name) is None
+    ]
+    if missing:
+        catalogue.tell(f"no upstream offers {', '.join(missing)}")
+    require_same_inputs(handbook, catalogue)
     offered = frozenset(
         offer.name for offer in catalogue.offers() if offer.name in handbook.actions
     )
@@ -35,7 +45,8 @@ def gateway_service(
     shared = catalogue.spare if share_upstreams else None
 
     async def open_simulation() -> Simulation:
-        return gateway_simulation(catalogue, shared)
+        tools = GatewayTools(catalogue, shared)
+        return Simulation(tools, close=tools.close)
 
     return Service(briefing, view, open_simulation, extra={"gateway": handbook.name})
 
