@@ -50,15 +50,21 @@ class Opening(TypedDict, total=False):
     requester: Principal | None
 
 
-@dataclass(frozen=True, slots=True)
 class RunnerSession:
     """An open session. ``events`` is its trace so far; ``run`` runs it to the end."""
 
-    session: Session
-    _task: Task
-    _simulation: Simulation
-    _conditions: Conditions
-    _resumed: bool = False
+    def __init__(
+        self,
+        session: Session,
+        task: Task,
+        simulation: Simulation,
+        conditions: Conditions,
+        *,
+        resumed: bool = False,
+    ) -> None:
+        self.session = session
+        self._task, self._simulation, self._conditions = task, simulation, conditions
+        self._resumed = resumed
 
     @property
     def id(self) -> str:
@@ -165,7 +171,7 @@ async def resume_task(
         await simulation.catch_up(session_id, await session.whole_events())
         if as_started:
             task = _as_it_started(task, session, present, view, tell)
-        yield RunnerSession(session, task, simulation, conditions, _resumed=True)
+        yield RunnerSession(session, task, simulation, conditions, resumed=True)
 
 
 def _as_it_started(
