@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from metered import MeteredModel, Sent
 from sopilot.agent.reference.executor import Reference
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.run import Conditions, open_task, play_task, task_result
+from sopilot.tasks.run import Conditions, open_task
 from sopilot.tasks.scenario_verdict import calls_made
 from sopilot.tasks.task import Result, Task
 from sopilot.trace.chain import SealedEvent
@@ -75,11 +75,10 @@ async def metered_run(task: Task, view: View, *, supplied: bool = False) -> Mete
     conditions = Conditions(view, model, "reference")
     simulation = task.open()
     try:
-        async with await open_task(task, simulation, conditions, store=MemoryStore()) as session:
+        async with open_task(task, simulation, conditions, store=MemoryStore()) as opened:
             if supplied:
-                session.supplied.update(task.inputs)
-            played = await play_task(task, simulation, conditions, session)
-            result = await task_result(task, conditions, session, played)
+                opened.session.supplied.update(task.inputs)
+            result = await opened.run()
     finally:
         await simulation.close()
     return MeteredRun(task.key, view, result, tuple(model.sent))
