@@ -14,14 +14,16 @@ from sopilot.cli.output import Exit, Output
 from sopilot.messages.errors import UserMistake
 from sopilot.models.replay import reply_from_json
 from sopilot.protocols import ModelReply, ToolCall
+from sopilot.records.store import Store
 from sopilot.runner.play import (
     PlayedTurn,
     Player,
     PlayScore,
-    on_play,
+    resume_play,
     score_lines,
     screen,
     screen_lines,
+    start_play,
 )
 from sopilot.runner.store_access import StoreAccess
 from sopilot.values.text import Lines
@@ -108,9 +110,19 @@ def _with_play(
     use: Callable[[Player], Awaitable[Answer]],
     begin: dict[str, str] | None = None,
 ) -> Answer:
-    return store.write(
-        lambda opened: on_play(opened, name, use, begin, token_file=store.token_file)
-    )
+    """Use the session of that id, or ``begin`` one with the task of that name."""
+
+    async def play(opened: Store) -> Answer:
+        if begin is None:
+            player = await resume_play(opened, name, token_file=store.token_file)
+        else:
+            player = await start_play(opened, name, token_file=store.token_file, **begin)
+        try:
+            return await use(player)
+        finally:
+            await player.close()
+
+    return store.write(play)
 
 
 def _move(move: ModelReply, session_id: str, store: StoreAccess) -> Output:

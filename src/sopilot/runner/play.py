@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from sopilot.agent.budgets import BudgetSpent
 from sopilot.agent.calls import Answered, Ended, Waiting
@@ -234,8 +234,6 @@ FINISH_TOOL = ToolSchema(
     {"type": "object", "properties": {}, "additionalProperties": False},
 )
 
-Answer = TypeVar("Answer")
-
 
 @dataclass(frozen=True, slots=True)
 class PlayScore:
@@ -349,25 +347,6 @@ async def resume_play(store: Store, session_id: str, *, token_file: Path | None 
     return await open_player(
         store, task.briefing, view, task.simulation, resume=session_id, requester=who
     )
-
-
-async def on_play(
-    store: Store,
-    name: str,
-    use: Callable[[Player], Awaitable[Answer]],
-    begin: Mapping[str, str] | None = None,
-    *,
-    token_file: Path | None = None,
-) -> Answer:
-    """Use the session of that id, or ``begin`` one with the task of that name."""
-    if begin is None:
-        player = await resume_play(store, name, token_file=token_file)
-    else:
-        player = await start_play(store, name, token_file=token_file, **begin)
-    try:
-        return await use(player)
-    finally:
-        await player.close()
 
 
 async def screen(player: Player) -> dict[str, object]:

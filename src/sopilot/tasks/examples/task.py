@@ -35,7 +35,6 @@ class ExampleTask:
     """
 
     id: str
-    example: str
     goal: str
     arguments: Mapping[str, JSON]
     request: str
@@ -98,7 +97,6 @@ def _task(example: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]])
         expected = "refused"
     return ExampleTask(
         id=entry["id"],
-        example=example,
         goal=entry["goal"],
         arguments=entry["arguments"],
         request=entry["request"].strip(),
