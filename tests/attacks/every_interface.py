@@ -113,7 +113,6 @@ async def play(case: Case, tools: RecordingTools, view: str) -> AsyncIterator[Fo
         ReplayedTools(tools),
         user=SilentUser(),
         budgets=replace(Budgets(), wall_seconds=float("inf")),
-        simulated=True,
         score=lambda messages: {"success": True},
         task=case.name,
     )
