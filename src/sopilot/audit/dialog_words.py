@@ -60,8 +60,8 @@ def answer_in_words(reply: UserWords) -> str | None:
     meaning = assent(reply.text)
     if meaning == "yes":
         return meaning
-    asked = len(_QUESTION.findall(reply.question))
-    if asked > 1 or (asked and not questions(reply.question)):
+    count = len(_QUESTION.findall(reply.question))
+    if count > 1 or (count and not questions(reply.question)):
         return None
     says_no = _SAYS_NO.match(reply.text) is not None and _MAY_AGREE.search(reply.text) is None
     return "no" if meaning == "no" or says_no else None
