@@ -223,6 +223,32 @@ async def test_an_answer_that_never_comes_is_an_unknown_outcome(tmp_path: Path) 
         assert await agent.make("5", REFUND) != "carry_out"
 
 
+async def test_only_an_answer_in_time_is_evidence_and_said_to_be(tmp_path: Path) -> None:
+    async with served(tmp_path, answer_seconds=0.2) as agent:
+        await agent.make("1", LOGIN)
+        own = {"conversation": "c-1", "id": "2"}
+        own["digest"] = (await agent.before("2", LOOK))["digest"]
+        await asyncio.sleep(0.5)
+        for _ in range(2):
+            _, late = await agent.post("/after", **own, ok=True, value=RESULTS["find_order"])
+            assert not late["recorded"]
+        assert await agent.make("3", REFUND) == "refused"
+        await agent.make("4", LOOK)
+        assert await agent.make("5", REFUND) == "carry_out"
+
+
+async def test_nothing_is_read_again_for_a_call_whose_outcome_is_unknown(tmp_path: Path) -> None:
+    """However often the agent did so, it would prove nothing."""
+    async with served(tmp_path, answer_seconds=0.2) as agent:
+        await agent.before("1", LOGIN)  # and no answer
+        await asyncio.sleep(0.5)
+        await agent.make("2", LOGIN)
+        await agent.make("3", LOOK)
+        decided = await agent.before("4", REFUND)
+        assert (decided["decision"], decided["agenda"]) == ("missing", [])
+        assert "until a person records how it ended" in decided["text"]
+
+
 async def test_strangers_and_nonsense_are_refused(tmp_path: Path) -> None:
     async with served(tmp_path) as agent:
         answer = await agent.http.post("/before", headers={"authorization": "Bearer x"}, json={})

@@ -592,6 +592,20 @@ def test_a_guarded_action_without_a_function_is_an_error_at_once(book: Path, sho
     assert len(sopilot.guard(book, shop.login, shop.find_order)) == 2
 
 
+def test_an_agenda_has_no_call_that_only_the_runtime_can_make(book: Path, shop: Shop) -> None:
+    book.write_text(refund_shop.BOOK.replace("CONFIRM", '"Paid back."'), "utf-8")
+    functions = {each.__name__: each for each in tools_of(shop, book)}
+    with sopilot.conversation("c-1"):
+        functions["login"]("anna", "sesame")
+        with pytest.raises(sopilot.Missing, match="the user must answer: Paid back") as missing:
+            functions["refund"]("anna", "o-1", 50)
+        assert missing.value.agenda == ('find_order(customer="anna", order="o-1")',)
+        functions["find_order"]("anna", "o-1")
+        with pytest.raises(sopilot.Missing, match="the user must answer") as missing:
+            functions["refund"]("anna", "o-1", 50)
+        assert missing.value.agenda == ()
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_an_amended_call_is_made_when_the_agent_calls_again(
     book: Path, shop: Shop, known: bool

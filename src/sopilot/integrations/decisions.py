@@ -157,7 +157,9 @@ class Decisions:
             call.answer.set_result((ok, value))
         answer = await asyncio.shield(call.task)
         assert answer is not None
-        return {"recorded": answer.status is CallStatus.DONE, "text": answer.text}
+        on_time = not call.answer.cancelled() and call.answer.result() == (ok, value)
+        recorded = on_time and answer.status is CallStatus.DONE
+        return {"recorded": recorded, "text": answer.text}
 
     def _was_let_through(self, session: Session, call: _Call, call_id: str) -> bool:
         """Whether an earlier process of the service decided so: the agent did nothing wrong."""

@@ -17,13 +17,13 @@ from sopilot.values.json import JSON
 
 class Absent(NamedTuple):
     """A missing value; ``why`` says what is missing. ``callable``: a call would supply it, and
-    ``again`` says why an earlier answer doesn't count. ``awaited``: that call isn't answered
-    yet."""
+    ``again`` says why an earlier answer doesn't count. ``awaited`` is the action of a call that
+    must be answered first."""
 
     why: str
     callable: bool = False
     again: str = ""
-    awaited: bool = False
+    awaited: str = ""
 
 
 Values = Callable[[str], "JSON | Absent"]

@@ -167,7 +167,10 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "guard_instead": (" Or instead: {first}.", "也可以改为：{first}。"),
     "guard_call": ("call `{call}`", "调用 `{call}`"),
     "guard_again": ("call `{call}` again, because {why}", "再次调用 `{call}`（{why}）"),
-    "guard_wait": ("wait for the answer to `{action}`", "等待 `{action}` 的结果"),
+    "guard_wait": (
+        "wait for the answer to `{action}`, or until a person records how it ended",
+        "等待 `{action}` 的结果，或由人确认其结果",
+    ),
     "guard_ask": ("the user must answer: {question}", "请用户回答：{question}"),
     "guard_judge": (
         "judge `{tool}`, true or false: {sentence}",

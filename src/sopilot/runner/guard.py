@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from os import PathLike, fspath
 from typing import Any, Literal, TypeVar, cast, overload
 
+from sopilot.handbook.model import BUILT_IN
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store
@@ -55,7 +56,7 @@ class Refused(NotCarriedOut):
 
 class Missing(NotCarriedOut):
     """The call isn't proven yet. ``agenda`` lists the calls to make first. It is empty while an
-    earlier guarded call is unanswered."""
+    earlier call is unanswered, or if only the user's answer is missing."""
 
     def __init__(self, text: str, agenda: tuple[str, ...] = ()) -> None:
         super().__init__(text)
@@ -216,7 +217,8 @@ def not_carried_out(answer: CallAnswer, session: Session) -> NotCarriedOut:
     if answer.status is CallStatus.UNKNOWN:
         return OutcomeUnknown(text)
     if answer.plan is not None and answer.plan.needs:
-        calls = [call for need in answer.plan.needs for call in need.calls]
+        needed = [call for need in answer.plan.needs for call in need.calls]
+        calls = [call for call in needed if call.act.action not in BUILT_IN]
         # The application may have supplied a secret that the agent doesn't know.
         return Missing(text, tuple(session.secrets.masked(spelled(call)) for call in calls))
     if answer.awaits == AWAITS_OUTCOME:

@@ -327,10 +327,10 @@ class _Planner:
                 newest = self.prover.newest(call)
                 if not isinstance(newest, Absent):
                     result.append(newest.value)
+                elif newest.awaited and act.action not in BUILT_IN:
+                    awaited.append(newest.awaited)
                 elif newest.callable:
                     missing.append(call._replace(again=newest.again))
-                elif newest.awaited and act.action not in BUILT_IN:
-                    awaited.append(act.action)
                 else:
                     return None
             if len(result) == len(wanted):

@@ -250,7 +250,7 @@ class Prover:
             # twice may answer the first question last.
             later = newest is None or pending.call_seq > newest.call_seq or action in BUILT_IN
             if later and pending.action == action and key_of(pending.arguments) == key:
-                return Absent(sentence("not-answered", call=_spelled(call)), awaited=True)
+                return Absent(sentence("not-answered", call=_spelled(call)), awaited=action)
         if newest is None:
             return Absent(sentence("not-called", call=_spelled(call)), callable=True)
         if not self._answers(newest):
@@ -265,7 +265,12 @@ class Prover:
         changed = stale_since(self.programs, self.configuration, action, newest)
         if changed:
             why = sentence("call-again", call=_spelled(call), why=changed)
-            return Absent(why, callable=True, again=changed)
+            disturbing = (
+                pending.action
+                for pending in self.configuration.pending.values()
+                if may_disturb(self.programs, pending.action, action)
+            )
+            return Absent(why, callable=True, again=changed, awaited=next(disturbing, ""))
         return newest
 
     def _answers(self, newest: CallRecord) -> bool:
