@@ -606,6 +606,22 @@ def test_an_agenda_has_no_call_that_only_the_runtime_can_make(book: Path, shop: 
         assert missing.value.agenda == ()
 
 
+def test_a_rejected_call_is_refused_and_does_not_wait(book: Path, shop: Shop) -> None:
+    book.write_text(BOOK.replace("confirm: false", "approval: {roles: [boss]}"), "utf-8")
+    store = MemoryStore()
+    login, find_order, refund = tools_of(shop, book, store=store)
+    with sopilot.conversation("c-1") as talk:
+        login("anna", "sesame")
+        find_order("anna", "o-1")
+        with pytest.raises(sopilot.Waiting):
+            refund("anna", "o-1", 50)
+    runner = sopilot.load(book, store=store)
+    asyncio.run(runner.decide(talk.session_ids()["refunds"], "reject", by="Mia", role="boss"))
+    with talk, pytest.raises(sopilot.Refused, match="rejected"):
+        refund("anna", "o-1", 50)
+    assert shop.paid == []
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_an_amended_call_is_made_when_the_agent_calls_again(
     book: Path, shop: Shop, known: bool

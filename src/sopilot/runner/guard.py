@@ -15,6 +15,7 @@ from os import PathLike, fspath
 from typing import Any, Literal, TypeVar, cast, overload
 
 from sopilot.handbook.model import BUILT_IN
+from sopilot.machine.approvals import HeldState
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store
@@ -42,8 +43,8 @@ class NotCarriedOut(RunEnded):
 
 
 class Refused(NotCarriedOut):
-    """A requirement of the call is false. ``reasons`` names it; ``remedy`` says what the user can
-    do."""
+    """A requirement of the call is false, or people rejected it. ``reasons`` names it; ``remedy``
+    says what the user can do."""
 
     def __init__(self, text: str, reasons: tuple[Refusal, ...] = ()) -> None:
         super().__init__(text)
@@ -223,7 +224,8 @@ def not_carried_out(answer: CallAnswer, session: Session) -> NotCarriedOut:
         return Missing(text, tuple(session.secrets.masked(spelled(call)) for call in calls))
     if answer.awaits == AWAITS_OUTCOME:
         return Missing(text)
-    if answer.held is not None or answer.awaits == AWAITS_RELEASE:
+    rejected = answer.held is not None and answer.held.state is HeldState.REJECTED
+    if (answer.held is not None and not rejected) or answer.awaits == AWAITS_RELEASE:
         return Waiting(text, session.id, answer.call_id)
     return Refused(text, answer.reasons)
 
