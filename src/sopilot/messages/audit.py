@@ -263,7 +263,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.left-against": (
         "the step taken at `{place}` contradicts the results: {why}",
-        "离开 `{place}` 时与已有结果相反：{why}",
+        "在 `{place}` 处执行的步骤与已有结果相反：{why}",
     ),
     "audit.branch-rejected": (
         "the model tried a branch that contradicts the results; it was rejected",
@@ -276,7 +276,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.other-value": (
         "`{action}` was called with a different `{name}` from the procedure's",
-        "调用 `{action}` 时 `{name}` 与流程所办对象不同",
+        "调用 `{action}` 时，`{name}` 与流程中的值不同",
     ),
     "audit.not-asked-for": (
         "`{function}` does not ask for `{action}` at `{step}`",
