@@ -334,11 +334,11 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "call-failed": ("`{action}` failed (#{seq})", "`{action}` 失败（#{seq}）"),
     "called-with-more": (
         "`{call}` was called again with extra arguments (#{seq})",
-        "`{call}` 又以多余的参数被调用（#{seq}）",
+        "之后又带多余的参数调用了 `{call}`（#{seq}）",
     ),
     "more-since": (
         "it was called with extra arguments since (#{seq})",
-        "此后它又以多余的参数被调用（#{seq}）",
+        "此后又带多余的参数调用了它（#{seq}）",
     ),
     "changes-what-it-reads": (
         "`{action}` changes the data that it reads, so it proves nothing",
