@@ -21,6 +21,7 @@ from sopilot.audit.findings import Finding
 from sopilot.audit.report import Decided, Report, ScoreCard
 from sopilot.audit.state import CheckMade, RefusedGoal
 from sopilot.cli.main import sopilot
+from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import Event
 from sopilot.views.catalogue import VIEWS
 from sopilot.web.audit_page import render_audit
@@ -126,6 +127,18 @@ def test_a_page_needs_nothing_else(make: Callable[[Path], str], tmp_path: Path) 
 def test_the_links_of_an_audit_lead_to_its_events(tmp_path: Path) -> None:
     links = [value for name, value in read(audit_page(tmp_path)).attributes if name == "href"]
     assert len(links) >= 7
+
+
+@pytest.mark.parametrize(
+    ("severity", "outcome"),
+    [(Severity.WARNING, "refused, as required"), (Severity.ERROR, "refused, against the")],
+)
+def test_only_an_error_puts_an_outcome_against_the_requirement(
+    severity: Severity, outcome: str
+) -> None:
+    finding = Finding("premature-goal", 4, "tried early, and blocked", severity=severity)
+    card = ScoreCard("s", "refused").counting([finding])
+    assert outcome in render_audit(Report((finding,), card), [])
 
 
 def spoiled(value: Any, text: str) -> Any:
