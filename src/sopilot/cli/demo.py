@@ -91,7 +91,7 @@ def _steps(handbook: Path, store: Store) -> list[Step]:
         session = talk.session_ids()["refunds"]
     steps += asyncio.run(_judged(handbook, store, session))
     paid = f"{len(refunded)} refund, {sum(refunded)} euros"
-    return [*steps, Step("The shop's own books", "", True, paid, refunded == [120])]
+    return [*steps, Step("The shop's ledger", "", True, paid, refunded == [120])]
 
 
 def _called(title: str, shown: str, call: Callable[[], Any], proven: bool) -> Step:
