@@ -38,7 +38,7 @@ from sopilot.web.pages import (
 from sopilot_lab.experiments.report.document import Document, to_html
 from sopilot_lab.experiments.report.formats import Table
 from sopilot_lab.lens.moments import Region
-from sopilot_lab.lens.report import FigureLine, Summary, plot
+from sopilot_lab.lens.report import plot
 from sopilot_lab.qualification.report import render_page
 
 VERDICT = json.loads(Path(__file__).with_name("qualification_verdict.json").read_text())
@@ -266,11 +266,10 @@ def test_a_picture_as_pdf_is_as_wide_as_a_column() -> None:
 
 
 def test_a_picture_of_its_own_has_a_size_and_a_ground() -> None:
-    lines = tuple(FigureLine("own", region, 1, 0.2, 0.2, 1.0) for region in Region)
-    model = f"tiny {HOSTILE}"
-    picture = plot(
-        Summary(model, Region.FRAME, lines, 0.1, {}, ((0.5, 2.0), (1.0, 64.0)), ())
-    ).as_file()
+    lines = [{"presentation": "own", "region": region, "parity": 1.0} for region in Region]
+    summary = {"model": f"tiny {HOSTILE}", "focus": Region.FRAME, "regions": lines}
+    summary["parity_by_layer_and_head"] = [[0.5, 2.0], [1.0, 64.0]]
+    picture = plot(summary).as_file()
     assert picture.startswith("<svg xmlns=")
     assert picture.count("<title>layer") == 4
     assert '<rect width="100%" height="100%" fill="#fff"/>' in picture
