@@ -361,7 +361,7 @@ async def test_an_interrupted_irreversible_call_is_reported_and_never_repeated(
     session = await resume_session(store, session.id, tools=tools, clock=clock)
     notes = [one for one in session.events if one.event.payload.get("name") == "outcome_unknown"]
     assert len(notes) == 1
-    with pytest.raises(UserMistake, match="who found out"):
+    with pytest.raises(UserMistake, match="your name is required"):
         await session.resolve_outcome("t", ok=True, by="")
     await session.resolve_outcome("t", ok=True, value={"receipt": 7}, by="dana")
     assert session.unknown_outcomes == ()

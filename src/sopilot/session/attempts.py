@@ -23,7 +23,7 @@ from sopilot.program.model import Act, Guarded, Kind
 from sopilot.session import admission
 from sopilot.session.admission import Admitted, admit, as_received, hold_call
 from sopilot.session.calls import begin, perform
-from sopilot.session.questions import asker_here
+from sopilot.session.questions import WAITING, asker_here
 from sopilot.trace.events import AWAITS_PROOF, Actor, DomainCall, Fail, JudgeCheck, Start
 from sopilot.values.json import JSON, ArgumentsKey, key_of, plain_mapping, same, without_references
 from sopilot.views.answers import CallAnswer, CallStatus
@@ -111,7 +111,24 @@ async def _decide(
         return own
     if chosen.proven or not (plan.needs or plan.unmet or plan.problem):
         return await admit(session, guarded, arguments, call_id)
+    if _only_unasked(session, plan):
+        waits = await admit(session, guarded, arguments, call_id)  # a person may decide instead
+        if isinstance(waits, CallAnswer) and waits.held is None:
+            return replace(waits, problem=WAITING.format(session=session.id))
+        return waits
     return await _answer(session, chosen, action, arguments, call_id)
+
+
+def _only_unasked(session: Session, plan: Plan) -> bool:
+    """Whether nothing is missing but questions that this client can't show the user."""
+    unasked = {"error": WAITING.format(session=session.id)}
+    for need in plan.needs:
+        for call in need.calls:
+            newest = session.configuration.answers.get(call.act.action, {})
+            answer = newest.get(key_of(call.arguments))
+            if call.act.action not in BUILT_IN or answer is None or answer.value != unasked:
+                return False
+    return bool(plan.needs) and not plan.unmet and all(need.calls for need in plan.needs)
 
 
 async def _blocked(

@@ -192,6 +192,30 @@ async def test_what_people_amend_is_carried_out_when_the_agent_calls_again(tmp_p
     assert findings(tmp_path) <= {"premature-goal"}
 
 
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_a_person_decides_for_a_client_that_cannot_ask_its_user(
+    decision: str, tmp_path: Path
+) -> None:
+    book = BOOK.replace("confirm: false", 'confirm: "Pay {amount} back?"')
+    store = ("--store", f"sqlite:{tmp_path}/sessions.db")
+    async with shop(tmp_path, book=book) as client:
+        hasty = text(await called(client, "refund", **REFUND))
+        assert "find_order" in hasty  # people are asked last
+        await called(client, "find_order", order="o-1")
+        waits = text(await called(client, "refund", **REFUND))
+        assert "can't show the user a question" in waits
+        session_id = waits.partition("approvals list ")[2].partition("`")[0]
+        listed = sopilot_command("approvals", "list", session_id, "--json", *store)
+        (held,) = json.loads(subprocess.run(listed, capture_output=True, check=True).stdout)["held"]
+        vote = ("approvals", decision, session_id, held["call_id"], "--role", "operator")
+        subprocess.run(
+            sopilot_command(*vote, "--as", "Bea", *store), check=True, capture_output=True
+        )
+        made = await called(client, "refund", **REFUND)
+        assert made.is_error == (decision == "reject")
+    assert paid(tmp_path) == ("o-1 5\n" if decision == "approve" else "")
+
+
 async def test_a_wrapped_server_gets_the_environment_of_its_client(tmp_path: Path) -> None:
     """Credentials of the server, which clients pass to the command that they start."""
     given = {"SHOP_HOURS": "10 to 4", "SOPILOT_LANGUAGE": "en"}
