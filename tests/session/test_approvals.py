@@ -96,7 +96,7 @@ async def test_one_rejection_ends_it_for_this_process() -> None:
     ("decision", "by", "role", "says"),
     [
         ("approve", "ann", "superviser", "did you mean `supervisor`"),
-        ("approve", " ", "supervisor", "needs the name"),
+        ("approve", " ", "supervisor", "your name is required"),
         ("permit", "ann", "supervisor", "`permit` is not a decision"),
         ("amend", "ann", "supervisor", "`amend` needs arguments"),
     ],
