@@ -90,7 +90,7 @@ def p_as_printed(p: float) -> str:
     return f"{p:.3f}".lstrip("0") if p < 0.9995 else "1.000"
 
 
-def discordant(where: str, what: str, pairs: str, p: str, because: str = "") -> Claim:
+def discordant(where: str, what: str, pairs: str, p: str) -> Claim:
     """The p-value of discordant pairs that the study prints."""
     wins, losses = map(int, pairs.split(":"))
     return Claim(
@@ -99,7 +99,6 @@ def discordant(where: str, what: str, pairs: str, p: str, because: str = "") -> 
         p,
         lambda: p_as_printed(mcnemar(wins, losses)),
         f"sopilot lab stats mcnemar {wins} {losses}",
-        because=because,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -52,7 +52,7 @@ from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration
 from sopilot_lab.sopbench.process import ToolList, Upstream, UpstreamLost, UpstreamTimeout
 from sopilot_lab.sopbench.programs import ProgramShelf
 from sopilot_lab.sopbench.reference import TaskReference
-from sopilot_lab.sopbench.source import load_task, task_actions, tool_list
+from sopilot_lab.sopbench.source import SopbenchTask, load_task, task_actions, tool_list
 from sopilot_lab.sopbench.tasks import OwnReference, as_official, as_task
 
 
@@ -142,12 +142,12 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class _Opened:
-    """A task on its way: whose tools are ``offered`` where not all of them are, and the user
-    who is served in place of its own."""
+    """A task on its way; ``own`` is SOPBench's."""
 
     task: Task
-    user: User | None = None
-    offered: Collection[str] | None = None
+    handbook_sha256: str
+    program_sha256: str
+    own: SopbenchTask | None = None
 
 
 class TrialRunner:
@@ -182,58 +182,53 @@ class TrialRunner:
         """A fresh identity every time. A failure of the infrastructure gives a record
         without a verdict."""
         begun = time.perf_counter()
-        hashes = self._hashes(reference)
+        opened = self._open(reference)
         record = BenchRecord(
             run_id=uuid.uuid4().hex,
             task=str(reference),
             domain=reference.domain,
             goal=reference.goal,
             fingerprint=self.configuration.fingerprint,
-            handbook_sha256=hashes[0],
-            program_sha256=hashes[1],
+            handbook_sha256=opened.handbook_sha256,
+            program_sha256=opened.program_sha256,
             ending=str(Ending.INFRASTRUCTURE_FAILURE),
             run=self.configuration.run,
             hypotheses=self.configuration.hypotheses,
         )
         try:
-            return await self._run(self._open(reference), record, watch, begun)
+            return await self._run(opened, record, watch, begun)
         except (UpstreamLost, UpstreamTimeout) as broken:
             return Trial(replace(record, reason=str(broken), fault="simulator"))
-
-    def _hashes(self, reference: Reference) -> tuple[str, str]:
-        if isinstance(reference, OwnReference):
-            briefing = self._party.own[str(reference)].briefing
-            key = (id(briefing), reference.goal)
-            if key not in self._own_hashes:
-                program = briefing.programs[reference.goal]
-                self._own_hashes[key] = handbook_hash(briefing.handbook), program_hash(program)
-            return self._own_hashes[key]
-        upstream, shelf = self._checkout()
-        shelved = shelf.program(load_task(reference, upstream=upstream))
-        return shelved.handbook_sha256, shelved.program_sha256
-
-    def _checkout(self) -> tuple[Upstream, ProgramShelf]:
-        if self._shelf is None or self._upstream is None:
-            raise InternalBug("a SOPBench task needs a checkout")
-        return self._upstream, self._shelf
 
     def _open(self, reference: Reference) -> _Opened:
         if isinstance(reference, OwnReference):
             if self._party.user.name != DEFAULT_USER:
                 raise UserMistake("a model plays the user of SOPBench's tasks alone")
-            return _Opened(self._party.own[str(reference)])
-        upstream, shelf = self._checkout()
-        own = load_task(reference, upstream=upstream)
-        program = shelf.program(own).program
+            task = self._party.own[str(reference)]
+            key = (id(task.briefing), reference.goal)
+            if key not in self._own_hashes:
+                program = task.briefing.programs[reference.goal]
+                self._own_hashes[key] = handbook_hash(task.briefing.handbook), program_hash(program)
+            return _Opened(task, *self._own_hashes[key])
+        if self._shelf is None or self._upstream is None:
+            raise InternalBug("a SOPBench task needs a checkout")
+        own = load_task(reference, upstream=self._upstream)
+        shelved = self._shelf.program(own)
         language = self.configuration.language
         if self.configuration.arm in UNSCAFFOLDED:
             language = "en"
-        task = as_task(own, program, self._tools, upstream, language)
-        user = served_user(
-            self._party, own, upstream, about=about_run(self.configuration, str(reference)),
-            budgets=self._budgets(task),
+        task = as_task(own, shelved.program, self._tools, self._upstream, language)
+        return _Opened(task, shelved.handbook_sha256, shelved.program_sha256, own)
+
+    def _user(self, opened: _Opened) -> User | None:
+        """The user who is served in place of the task's own."""
+        if opened.own is None or self._upstream is None:
+            return None
+        return served_user(
+            self._party, opened.own, self._upstream,
+            about=about_run(self.configuration, str(opened.own.reference)),
+            budgets=self._budgets(opened.task),
         )  # fmt: skip
-        return _Opened(task, user, task_actions(own, self._tools))
 
     def _answer(self, request: ModelRequest, reply: ModelReply) -> None:
         self.answered = True
@@ -256,7 +251,7 @@ class TrialRunner:
         return self._own_programs[key]
 
     async def _run(self, opened: _Opened, record: BenchRecord, watch: Watch, begun: float) -> Trial:
-        task = opened.task
+        task, user = opened.task, self._user(opened)
         thinking, acting = Stopwatch(), Stopwatch()
         opened_simulation = task.open()
         acting.seconds = time.perf_counter() - begun
@@ -275,23 +270,23 @@ class TrialRunner:
             self._arm,
             model,
             model_name=self.configuration.model,
-            user=opened.user,
+            user=user,
             budgets=self._budgets(task),
             retries=self._party.patience.retries,
             watch=watch,
-            offered=opened.offered,
+            offered=None if opened.own is None else task_actions(opened.own, self._tools),
             final=True,
         )
         store = MemoryStore()
         try:
             async with open_task(
                 task, simulation, conditions, store=store, session_id=record.run_id,
-                programs=self._prepared(task.briefing) if opened.offered is None else None,
+                programs=self._prepared(task.briefing) if opened.own is None else None,
             ) as running:  # fmt: skip
                 done = await running.run()
         finally:
             await close_model(model)
-            await close_model(opened.user)
+            await close_model(user)
             await simulation.close()
         session, result, report, verdict = running.session, done.run, done.audit, done.verdict
         trace = ""
@@ -299,7 +294,7 @@ class TrialRunner:
             trace = write_trace(await export_trace(store, session.id, payloads=True, secrets=True))
         calls = calls_made(await session.whole_events())
         after = post_goal_calls(calls, task.goal_action)
-        if verdict is not None and opened.offered is None:
+        if verdict is not None and opened.own is None:
             verdict = as_official(verdict, task, goal_reached=after is not None)
         record = replace(
             record,
@@ -315,7 +310,7 @@ class TrialRunner:
             seconds=round(time.perf_counter() - begun, 6),
             model_seconds=round(thinking.seconds, 6),
             world_seconds=round(acting.seconds, 6),
-            **self._spent(result, model, opened.user),
+            **self._spent(result, model, user),
         )
         return Trial(record, report.findings, trace, result, session)
 
