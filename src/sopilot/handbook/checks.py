@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from sopilot.handbook.expressions import free_names, limits
 from sopilot.handbook.model import (
+    BUILT_IN,
     Action,
     Handbook,
     Predicate,
@@ -207,7 +208,8 @@ def _unlimited(handbook: Handbook) -> _Problems:
 
 def _limits(predicate: Predicate, parameter: str, wanted: bool) -> set[str]:
     calls = [call for recipe in predicate.recipes for call in recipe]
-    if any(Name(parameter) == term for call in calls for _, term in call.arguments):
+    tools = [call for call in calls if call.action not in BUILT_IN]
+    if any(Name(parameter) == term for call in tools for _, term in call.arguments):
         return {"other"}  # a tool reads it, and may refuse it
     return limits(predicate.verdict, parameter, true=wanted) if predicate.verdict else set()
 
