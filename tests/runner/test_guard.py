@@ -622,6 +622,30 @@ def test_a_rejected_call_is_refused_and_does_not_wait(book: Path, shop: Shop) ->
     assert shop.paid == []
 
 
+@pytest.mark.parametrize("problem", [sopilot.ToolFailed("busy"), ConnectionError("down")])
+def test_a_read_of_the_runtime_that_failed_is_made_again_with_the_next_attempt(
+    book: Path, shop: Shop, problem: Exception
+) -> None:
+    """Once in each attempt: the agent can't make it in the runtime's place."""
+    failing = 2
+
+    def find_order(customer: str, order: str) -> dict[str, str]:
+        answer = shop.find_order(customer, order)
+        if shop.reads <= failing:
+            raise problem
+        return answer
+
+    login, _, refund = sopilot.guard(book, shop.login, find_order, shop.refund, verify="auto")
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        for attempt in range(failing):
+            with pytest.raises(sopilot.Refused, match="failed when it was called last"):
+                refund("anna", "o-1", 50)
+            assert shop.reads == attempt + 1
+        assert refund("anna", "o-1", 50) == "paid 50"
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_an_amended_call_is_made_when_the_agent_calls_again(
     book: Path, shop: Shop, known: bool

@@ -18,6 +18,7 @@ from sopilot.machine.layout import Position
 from sopilot.machine.proof.agenda import Need, Plan, inputs_beside, plan_call
 from sopilot.machine.proof.guard import Hold, license_here
 from sopilot.machine.recipes import WantedCall
+from sopilot.machine.state import NEVER
 from sopilot.machine.terms import plain_arguments, whole_values
 from sopilot.program.model import Act, Guarded, Kind
 from sopilot.session import admission
@@ -151,7 +152,9 @@ def _choose(
         licence = license_here(here, arguments, session.judge)
         if not licence.missing and session.settings.guard == "ask":
             return _Candidate(start, here, Plan(), proven=True)
-        plan = plan_call(here, arguments, session.judge, since=since)
+        # An agent that reads for itself is refused; the runtime reads once more per attempt.
+        failed = since if session.settings.guard == "auto" else NEVER
+        plan = plan_call(here, arguments, session.judge, since=since, failed_since=failed)
         if not licence.missing:
             return _Candidate(start, here, plan, proven=True)
         if best is None or _rank(plan) < _rank(best.plan):

@@ -85,15 +85,16 @@ def plan_call(
     judge: Judge,
     *,
     since: int = NEVER,
+    failed_since: int = NEVER,
 ) -> Plan:
     """The plan for the goal action at the cursor. A no of the user from before the event
-    ``since`` is asked about again."""
+    ``since`` is asked about again, and a call that failed before ``failed_since`` is made again."""
     step = here.step
     assert isinstance(step, Act)
     values = values_at_the_act(here, step, arguments)
     if isinstance(values, str):
         return Plan(problem=values)
-    planner = _Planner(prover_at(here, values, judge), step.label, since)
+    planner = _Planner(prover_at(here, values, judge), step.label, since, failed_since)
     root = Activation(here.layout, values)
     paths = list(islice(planner.paths(root, here.layout.first, {}, True), _MOST_PATHS))
     # A no of the user rules the call out, whatever an option would show that another did without.
@@ -185,6 +186,7 @@ class _Planner:
     prover: Prover
     goal: str
     since: int
+    failed_since: int
     steps: int = 0
     leaves: dict[tuple[str, ArgumentsKey], Need | Unmet | bool] = field(default_factory=dict)
 
@@ -331,6 +333,8 @@ class _Planner:
                     awaited.append(newest.awaited)
                 elif newest.callable:
                     missing.append(call._replace(again=newest.again))
+                elif self._failed_earlier(call):
+                    missing.append(call)
                 else:
                     return None
             if len(result) == len(wanted):
@@ -338,6 +342,11 @@ class _Planner:
         if not missing and not awaited:
             return None
         return Need(callee.name, values, tuple(missing), awaited=tuple(awaited))
+
+    def _failed_earlier(self, call: WantedCall) -> bool:
+        answers = self.prover.configuration.answers.get(call.act.action, {})
+        latest = answers.get(key_of(call.arguments))
+        return latest is not None and not latest.ok and latest.seq < self.failed_since
 
     def _gate(
         self, callee: FunctionLayout, values: Mapping[str, JSON], verdict: LeafVerdict
