@@ -210,6 +210,13 @@ def test_a_reply_that_is_neither_yes_nor_no_is_not_judged(
     assert judged(tmp_path, messages(REQUEST, login(), READ, *words, pay())) == expected
 
 
+@pytest.mark.parametrize(("name", "expected"), [("ann", CLEAN), ("mallory", NOT_JUDGED)])
+def test_a_yes_of_another_person_is_not_judged(tmp_path: Path, name: str, expected: str) -> None:
+    first: Message = {"role": "user", "name": "ann", "content": REQUEST}
+    yes: Message = {"role": "user", "name": name, "content": "Yes."}
+    assert judged(tmp_path, messages(first, login(), READ, ASKED, yes, pay())) == expected
+
+
 def test_a_question_after_the_yes_is_open(tmp_path: Path) -> None:
     said = messages(REQUEST, login(), READ, ASKED, "Yes.", "> By express for 9 more?", pay())
     assert judged(tmp_path, said) == NOT_JUDGED

@@ -259,6 +259,7 @@ class UserWords(NamedTuple):
     message: int
     text: str
     question: str
+    speaker: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -352,7 +353,8 @@ def read_messages(
             texts.append(spoken)
             agent_messages.append(AgentWords(number, spoken))
         elif isinstance(spoken, str):
-            user_messages.append(UserWords(number, spoken, "\n".join(texts)))
+            speaker = str(message.get("name") or "")
+            user_messages.append(UserWords(number, spoken, "\n".join(texts), speaker))
             texts.clear()
     replies = user_messages[1:]
     return Transcript(

@@ -237,7 +237,7 @@ class Review:
         action, heard = self.handbook.actions[call.action], self._heard_before(call)
         if not heard:
             return
-        number, reply, _ = heard[-1]
+        number, reply = heard[-1].message, heard[-1].text
         # What is neither a yes nor a no is left open by `_doubt_of_yes`.
         answer = answer_in_words(heard[-1]) or "yes"
         values = {asked_about(CONFIRM, name): item for name, item in call.arguments.items()}
@@ -479,7 +479,7 @@ class Review:
         heard = self._heard_before(call)
         if not heard:
             return False
-        _, reply, request = heard[-1]
+        reply, request = heard[-1].text, heard[-1].question
         plain_no = len(reply.split()) <= _PLAIN_NO and len(re.findall("[?？]", request)) == 1
         return plain_no and not _ANYTHING_ELSE.search(request) and assent(reply) == "no"
 
@@ -491,6 +491,8 @@ class Review:
             return sentence("audit.neither-yes-nor-no")
         if answer == "no":
             return ""
+        if heard[-1].speaker != self.transcript.user_messages[0].speaker:
+            return sentence("audit.yes-of-another")
         wording = confirmation(procedure, self.handbook.actions[call.action]) or ""
         since = [
             said.text

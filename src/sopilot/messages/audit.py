@@ -563,6 +563,10 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "whether the user asked for `{action}` with the same values again",
         "用户是否再次要求以相同的值执行 `{action}`",
     ),
+    "audit.yes-of-another": (
+        "another person than the one who made the request said yes",
+        "表示同意的不是提出请求的人",
+    ),
     "audit.neither-yes-nor-no": (
         "the user's last reply is neither a plain yes nor a plain no to one question",
         "用户最后的答复并非对某一问题的明确同意或拒绝",
