@@ -187,7 +187,7 @@ def test_what_stands_behind_the_seal_says_nothing(bundle: Path, session: str) ->
     note = {"name": "deviation_judged", "details": {"deviation": 0, "disposition": "false-alarm"}}
     line = json.dumps({"kind": "note", "seq": 9, "payload": note})
     forged(bundle, "traces/journal.deviations.jsonl", lambda text: f"{text}{line}\n")
-    assert "journal.deviations.jsonl is not what was recorded" in judged(bundle)[1]
+    assert "journal.deviations.jsonl differs from the recorded one" in judged(bundle)[1]
 
 
 @pytest.mark.parametrize(("name", "value"), [("to", 1e308), ("from", float("-inf")), ("", None)])

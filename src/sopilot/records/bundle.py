@@ -225,7 +225,7 @@ class _Check:
         try:
             trace = read_trace(self._text(name))
         except (SopilotError, UnicodeDecodeError) as problem:
-            self.problems.append(f"{name} is not what was recorded: {problem}")
+            self.problems.append(f"{name} differs from the recorded one: {problem}")
             return None
         if trace.session_id != session_id:
             self.problems.append(f"{name}: this is the trace of {trace.session_id}")
@@ -234,7 +234,7 @@ class _Check:
             if item.code != "no-events" and not (
                 is_journal(session_id) and item.code == "wrong-header"
             ):
-                self.problems.append(f"{name} is not what was recorded: {item}")
+                self.problems.append(f"{name} differs from the recorded one: {item}")
         return trace
 
     def _session(

@@ -179,7 +179,7 @@ def verify_trace(
     problems: list[Problem] = []
     broken = verify_chain(trace.events, session_id=trace.session_id)
     if broken is not None:
-        problems.append(Problem("broken-chain", "this event is not what was sealed", broken))
+        problems.append(Problem("broken-chain", "this event differs from the sealed one", broken))
     problems.extend(_header_trace_check(trace))
     problems.extend(_payloads(trace))
     problems.extend(
