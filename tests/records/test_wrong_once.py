@@ -29,7 +29,7 @@ def test_the_audit_names_every_requirement_that_the_oracle_misses(view: str) -> 
 
 
 def test_what_is_recorded_and_not_held_is_listed() -> None:
-    assert "nothing blocks `transfer`, `dispute_payment`" in run("check", "bank").stdout
+    assert "sopilot doesn't guard `transfer`, `dispute_payment`" in run("check", "bank").stdout
     session, _ = bare_transfer()
     assert "recorded, not blocked: transfer" in run("audit", session).stdout
 

@@ -31,6 +31,11 @@ def mistake(code: str, message: str, place: Place = _NOWHERE, help: str = "") ->
     return UserMistake([Diagnostic(code, message, place, help)])
 
 
+def unnamed() -> UserMistake:
+    """The mistake of a step that needs a person's name."""
+    return mistake("nobody", "your name is required", help="pass `--as NAME`, or a token")
+
+
 class RunEnded(SopilotError):
     """A run cannot go on: a budget, a lost store, an unreachable provider."""
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 
-from sopilot.messages.errors import mistake
+from sopilot.messages.errors import mistake, unnamed
 from sopilot.records.log import Entry
-from sopilot.records.people import NAME_HELP
 from sopilot.values.json import JSON, same_name
 from sopilot.values.text import moment, table
 
@@ -101,7 +100,7 @@ def require_step(deviation: Deviation, step: str, by: set[str]) -> None:
     """Raise unless a person, known by any of these names, may take this step."""
     number = deviation.deviation
     if not by - {""}:
-        raise mistake("nobody", "your name is required", help=NAME_HELP)
+        raise unnamed()
     if deviation.state == CLOSED and step not in ("commented", "reopened"):
         raise mistake("closed", f"deviation {number} is closed: reopen it first")
     if step == "closed" and deviation.state != JUDGED:

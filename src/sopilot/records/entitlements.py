@@ -14,9 +14,9 @@ from sopilot.machine.approvals import CallLedger, HeldCall, HeldState
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean
-from sopilot.messages.errors import mistake
+from sopilot.messages.errors import mistake, unnamed
 from sopilot.program.model import Program
-from sopilot.records.people import NAME_HELP, TOKEN_HELP, People, Principal, load_people
+from sopilot.records.people import TOKEN_HELP, People, Principal, load_people
 from sopilot.records.store import Store
 from sopilot.records.versions import authors_of
 from sopilot.trace.events import (
@@ -117,7 +117,7 @@ class Entitlements:
     def require_witness(self, pending: CallRecord, by: str, who: Principal | None) -> None:
         """Raise for a person who can't resolve a call: a party to it could have it made twice."""
         if not same_name(by):
-            raise mistake("nobody", "your name is required", help=NAME_HELP)
+            raise unnamed()
         if who is None and "identity" in self.people.demands:
             raise mistake(UNAUTHENTICATED, _PROVE, help=TOKEN_HELP)
         self._require_no_part(by, pending.process, pending.arguments)
@@ -209,7 +209,7 @@ def _require_open(vote: Vote, held: HeldCall) -> None:
     if decision == "expire":
         return
     if not same_name(by):
-        raise mistake("nobody", "your name is required", help=NAME_HELP)
+        raise unnamed()
     if role not in held.roles:
         cure = did_you_mean(role, held.roles)
         raise mistake("wrong-role", f"`{role}` can't decide about call `{held.call_id}`", help=cure)

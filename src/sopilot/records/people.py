@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from typing import Any
 
-from sopilot.messages.errors import mistake
+from sopilot.messages.errors import mistake, unnamed
 from sopilot.protocols import Clock
 from sopilot.records.journal import folded, write
 from sopilot.records.log import Entry
@@ -28,7 +28,6 @@ ADMINISTRATOR = "administrator"
 TOKEN, OPENID = "token", "openid"
 ADDED = "person_added"
 _LISTS = ("roles", "aliases", "subjects")
-NAME_HELP = "pass `--as NAME`, or a token"
 TOKEN_HELP = "pass a token: sopilot --token-file"
 
 
@@ -397,7 +396,7 @@ async def required_writer(store: Store, who: Principal | None, by: str) -> dict[
         raise mistake("unauthenticated", message, help=TOKEN_HELP)
     writer = written_by(who, by)
     if not same_name(str(writer["by"])):
-        raise mistake("nobody", "your name is required", help=NAME_HELP)
+        raise unnamed()
     return writer
 
 

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field
 
 from sopilot.machine.approvals import CallLedger
 from sopilot.machine.replay import whole_events
-from sopilot.messages.errors import SopilotError, mistake
+from sopilot.messages.errors import SopilotError, mistake, unnamed
 from sopilot.protocols import Clock
 from sopilot.records.journal import folded, write
 from sopilot.records.log import Entry, SealFile, head_of, lines_of
-from sopilot.records.people import NAME_HELP, Principal, load_people, written_by
+from sopilot.records.people import Principal, load_people, written_by
 from sopilot.records.pruning import ENDED
 from sopilot.records.store import SessionRecord, Store
 from sopilot.values.json import JSON, same_name
@@ -102,7 +102,7 @@ async def release_sessions(
     people, fence = await load_people(store), await load_fence(store)
     by = people.name_of(by, who)
     if not same_name(by):
-        raise mistake("nobody", "your name is required", help=NAME_HELP)
+        raise unnamed()
     if who is None and "identity" in people.demands:
         raise mistake(
             "unauthenticated", "this store requires a proof of identity for a release",
