@@ -179,7 +179,7 @@ async def test_a_restored_back_up_waits_for_a_person(
     # Released by a person, on record, the call is made under its own key.
     with pytest.raises(UserMistake, match="asked for session"):
         await release_sessions(restored, [goal], "", by="una", who=None, clock=clock)
-    with pytest.raises(UserMistake, match="needs the name"):
+    with pytest.raises(UserMistake, match="your name is required"):
         await release_sessions(restored, [goal], "", by="", who=None, clock=clock)
     await release_sessions(restored, [goal], "not paid", by="ann", who=None, clock=clock)
     said = (await entries(restored, "fence"))[-1].details
