@@ -16,10 +16,10 @@ from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Finding
 from sopilot.handbook.expressions import judge
 from sopilot.machine.automation import Automation
-from sopilot.machine.proof.guard import hold_reason
-from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.machine.state import Configuration
 from sopilot.program.model import Program
+from sopilot.proof.guard import hold_reason
+from sopilot.proof.licence import Licence, license_call
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import (
     CLOCK,

@@ -21,8 +21,8 @@ from adversary.small_handbooks import SmallCase
 from adversary.tools import ASK, CONFIRM, COUNTERS, GATE_TOOLS, PHONES, TOOLS, subject
 from adversary.values import JSON, JUNK, USERS, retyped
 from sopilot.machine.automation import Automation
-from sopilot.machine.proof.agenda import Need
 from sopilot.machine.recipes import WantedCall
+from sopilot.proof.agenda import Need
 from sopilot.trace.events import Actor
 from sopilot.views.answers import CallAnswer
 

@@ -17,13 +17,13 @@ from adversary.tools import ASK, CONFIRM
 from adversary.values import JSON
 from sopilot.handbook import operators
 from sopilot.handbook.consent import reply_to
-from sopilot.machine import evidence, observations
-from sopilot.machine.proof import guard, leaves, licence
-from sopilot.machine.proof.leaves import Prover
-from sopilot.machine.proof.licence import Licence
+from sopilot.machine import evidence, leaves, observations
+from sopilot.machine.leaves import Prover
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, CallRecord
 from sopilot.program.model import Kind
+from sopilot.proof import guard, licence
+from sopilot.proof.licence import Licence
 from sopilot.protocols import ToolResult
 from sopilot.session import admission, attempts, calls, questions
 

@@ -20,9 +20,9 @@ from sopilot.agent.toolbox import Toolbox
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.model import Handbook
 from sopilot.machine.affordances import completed
-from sopilot.machine.proof.guard import license_here
 from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Branch, Check, ReturnStep
+from sopilot.proof.guard import license_here
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolSchema
 from sopilot.tasks.examples.example import Example, bundled_names, load_example
 from sopilot.tasks.examples.judge import example_judge

@@ -25,10 +25,10 @@ from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.approvals import HeldCall
-from sopilot.machine.proof import guard as guards
-from sopilot.machine.proof.licence import Licence
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
+from sopilot.proof import guard as guards
+from sopilot.proof.licence import Licence
 from sopilot.records.entitlements import Vote
 from sopilot.runner.hook import ProcedureHook
 from sopilot.session import admission

@@ -11,9 +11,7 @@ from trace_worlds import GOALS, SHARED, World, judge, leaf_calls
 
 from sopilot.machine.automation import Automation
 from sopilot.machine.layout import Position
-from sopilot.machine.proof.guard import hold_reason
-from sopilot.machine.proof.leaves import grade_of_return
-from sopilot.machine.proof.licence import Licence, license_call
+from sopilot.machine.leaves import grade_of_return
 from sopilot.program.model import (
     Act,
     Ask,
@@ -26,6 +24,8 @@ from sopilot.program.model import (
     Local,
     ReturnStep,
 )
+from sopilot.proof.guard import hold_reason
+from sopilot.proof.licence import Licence, license_call
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import (
     AssistantSaid,

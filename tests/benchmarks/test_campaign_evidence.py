@@ -188,7 +188,7 @@ def sources() -> Sources:
 
 def test_a_safety_campaign_depends_on_what_it_runs(sources: Sources) -> None:
     reached = {str(path.relative_to(ROOT)) for path in sources.behind("safety.py")}
-    assert {"tests/adversary/guard_play.py", "src/sopilot/machine/proof/guard.py"} <= reached
+    assert {"tests/adversary/guard_play.py", "src/sopilot/proof/guard.py"} <= reached
     assert not [path for path in reached if "/cli/" in path or "/web/" in path or "_lab" in path]
     conformance = {path.name for path in sources.behind("mcp_conformance.py")}
     assert {"everything_upstream.py", "serve.py"} <= conformance

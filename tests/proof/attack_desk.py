@@ -11,9 +11,9 @@ from small_desks import AnsweringTools, Answers, programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Finding
 from sopilot.machine.machine import Outcome
-from sopilot.machine.proof.licence import Licence
 from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Act, Ask, Branch, Check, Kind, Program, ReturnStep
+from sopilot.proof.licence import Licence
 from sopilot.protocols import ToolResult, Tools
 from sopilot.records.store import Settings
 from sopilot.session import admission

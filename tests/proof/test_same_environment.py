@@ -130,7 +130,7 @@ async def test_the_audit_sees_it_by_itself(monkeypatch: pytest.MonkeyPatch) -> N
     bank = Bank()
     desk = await proven(bank)
     bank.reconnect()
-    for place in ("proof.leaves", "evidence"):
+    for place in ("leaves", "evidence"):
         monkeypatch.setattr(f"sopilot.machine.{place}.renewed", lambda *_: -1)
     await desk.done("pay", **PAID)
     assert bank.paid_by_strangers

@@ -9,8 +9,7 @@ from vm_programs import program
 from vm_runs import Run
 
 from sopilot.handbook.requirements import Path
-from sopilot.machine.proof.leaves import LeafVerdict, Prover
-from sopilot.machine.proof.licence import Licence, license_call
+from sopilot.machine.leaves import LeafVerdict, Prover
 from sopilot.machine.state import ProofLevel
 from sopilot.program.model import (
     Act,
@@ -32,6 +31,7 @@ from sopilot.program.model import (
     ReturnStep,
     Step,
 )
+from sopilot.proof.licence import Licence, license_call
 from sopilot.trace.events import Call, Return, Start
 from sopilot.values.json import JSON
 

@@ -33,8 +33,8 @@ from sopilot.handbook.reader import load_handbook
 from sopilot.machine.approvals import HeldState
 from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
-from sopilot.machine.proof import guard
 from sopilot.messages.errors import RunEnded, UserMistake
+from sopilot.proof import guard
 from sopilot.protocols import ToolCall, ToolResult, ToolSchema
 from sopilot.records.store import Settings
 from sopilot.session.calls import call_key

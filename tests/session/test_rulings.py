@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sopilot.machine.approvals import CallLedger, HeldCall, HeldState, Ruling, rule
-from sopilot.machine.proof.guard import guarded_actions
+from sopilot.machine.program_set import guarded_actions
 from sopilot.machine.state import Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import ActionFacts, Guarded, Program, Source

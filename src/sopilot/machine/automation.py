@@ -18,8 +18,8 @@ from sopilot.machine.evidence import (
     is_current,
 )
 from sopilot.machine.layout import Position
+from sopilot.machine.leaves import prover_at
 from sopilot.machine.moves import parameter_values, rule_key
-from sopilot.machine.proof.leaves import prover_at
 from sopilot.machine.state import Bound, CallRecord, Frame
 from sopilot.machine.terms import known_arguments
 from sopilot.messages.catalogue import sentence

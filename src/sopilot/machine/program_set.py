@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import lru_cache
 
 from sopilot.handbook.expressions import free_names
@@ -11,7 +12,6 @@ from sopilot.handbook.grammar import NOW
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
-from sopilot.machine.proof.guard import guarded_actions
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.program.codec import program_from_yaml, program_to_yaml
 from sopilot.program.model import Guarded, Program
@@ -56,6 +56,24 @@ class ProgramSet:
         return _read(
             tuple((goal, item, texts.get(item, "")) for goal, item in sorted(hashes.items()))
         )
+
+
+def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
+    """Action → its guard. Programs of one handbook agree; where they do not, the stricter holds."""
+    guardeds: dict[str, Guarded] = {}
+    for program in programs.values():
+        for guarded in program.guarded:
+            earlier = guardeds.get(guarded.action)
+            if earlier is None or earlier == guarded:
+                guardeds[guarded.action] = guarded
+                continue
+            stricter = guarded if guarded.needed > earlier.needed else earlier
+            guardeds[guarded.action] = replace(
+                stricter,
+                recheck=guarded.recheck or earlier.recheck,
+                when=guarded.when if guarded.when == earlier.when else None,
+            )
+    return guardeds
 
 
 @lru_cache(maxsize=32)

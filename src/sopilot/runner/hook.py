@@ -29,7 +29,6 @@ from sopilot.files.sign_in import who_asks
 from sopilot.handbook.model import BUILT_IN, Action, Handbook
 from sopilot.machine.approvals import HeldState
 from sopilot.machine.program_set import ProgramSet
-from sopilot.machine.proof.agenda import unguardable
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import (
     InternalBug,
@@ -41,6 +40,7 @@ from sopilot.messages.errors import (
     UserMistake,
     mistake,
 )
+from sopilot.proof.agenda import unguardable
 from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.records.people import load_people, requester_name
 from sopilot.records.store import Settings, Store

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.evidence import changes, may_unprove
-from sopilot.machine.proof.agenda import inputs_beside
-from sopilot.machine.proof.guard import Hold, hold_reason, license_here
-from sopilot.machine.proof.licence import Licence
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import ProofLevel
 from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.program.model import Act, Guarded
+from sopilot.proof.agenda import inputs_beside
+from sopilot.proof.guard import Hold, hold_reason, license_here
+from sopilot.proof.licence import Licence
 from sopilot.protocols import RecallsOutcomes, ToolResult
 from sopilot.session.calls import (
     call_key,

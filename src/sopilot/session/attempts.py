@@ -15,12 +15,12 @@ from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
-from sopilot.machine.proof.agenda import Need, Plan, inputs_beside, plan_call
-from sopilot.machine.proof.guard import Hold, license_here
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import NEVER
 from sopilot.machine.terms import plain_arguments, whole_values
 from sopilot.program.model import Act, Guarded, Kind
+from sopilot.proof.agenda import Need, Plan, inputs_beside, plan_call
+from sopilot.proof.guard import Hold, license_here
 from sopilot.session import admission
 from sopilot.session.admission import Admitted, admit, as_received, hold_call
 from sopilot.session.calls import begin, perform

@@ -20,16 +20,16 @@ from sopilot.machine.approvals import CallLedger, HeldCall
 from sopilot.machine.automation import Automation
 from sopilot.machine.evidence import may_unprove
 from sopilot.machine.layout import Position
+from sopilot.machine.leaves import grade_of_return
 from sopilot.machine.machine import Grader, Machine, Outcome
 from sopilot.machine.program_set import ProgramSet
-from sopilot.machine.proof.agenda import Need
-from sopilot.machine.proof.leaves import grade_of_return
 from sopilot.machine.replay import whole_events
 from sopilot.machine.secrets import WRITTEN, Secrets, shown_events
 from sopilot.machine.state import Configuration
 from sopilot.machine.terms import whole_values
 from sopilot.messages.errors import InternalBug, LeaseLost, RunEnded
 from sopilot.program.model import Program
+from sopilot.proof.agenda import Need
 from sopilot.protocols import Clock, ToolResult, Tools, moment_of
 from sopilot.records.actions import FOLDED, ActionEntry, ActionRow, Register
 from sopilot.records.entitlements import Entitlements, load_entitlements

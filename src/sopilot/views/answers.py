@@ -11,9 +11,9 @@ from typing import Final
 
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.machine.machine import Machine, Outcome
-from sopilot.machine.proof.agenda import Plan
 from sopilot.messages.catalogue import sentence, worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
+from sopilot.proof.agenda import Plan
 from sopilot.protocols import ToolResult
 from sopilot.trace.events import RESUMED, REUSE
 from sopilot.values.json import JSON, Fields, canonical, plain, spell

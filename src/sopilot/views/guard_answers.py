@@ -10,12 +10,12 @@ from typing import Protocol
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.wording import fill
-from sopilot.machine.proof.agenda import Need, Plan, Unmet, inputs_beside
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.catalogue import worded
 from sopilot.messages.scaffold import LANGUAGES, words
 from sopilot.program.model import Act, Function, Kind, Program
+from sopilot.proof.agenda import Need, Plan, Unmet, inputs_beside
 from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON, canonical, plain
 from sopilot.values.text import quote_value, visible

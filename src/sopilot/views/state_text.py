@@ -9,10 +9,10 @@ from sopilot.handbook.requirements import Constant
 from sopilot.machine.affordances import completed
 from sopilot.machine.evidence import frame_results
 from sopilot.machine.layout import Position
-from sopilot.machine.proof.guard import license_here
 from sopilot.messages.catalogue import worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, spelled, words
 from sopilot.program.model import Act, Ask, Check, FailStep, Unknown
+from sopilot.proof.guard import license_here
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 from sopilot.views.frame import render_frame, told_on_failing

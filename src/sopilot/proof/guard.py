@@ -6,14 +6,13 @@ An error during the evaluation holds the call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sopilot.handbook.requirements import Constant
 from sopilot.machine.affordances import completed
 from sopilot.machine.layout import Position
 from sopilot.machine.machine import Machine
 from sopilot.machine.moves import blamed, names_of
-from sopilot.machine.proof.licence import Licence, license_call
 from sopilot.machine.state import Configuration
 from sopilot.machine.terms import fits_act, plain_arguments, value_at
 from sopilot.messages.catalogue import sentence
@@ -24,10 +23,9 @@ from sopilot.program.model import (
     Check,
     CompleteStep,
     FailStep,
-    Guarded,
-    Program,
     ReturnStep,
 )
+from sopilot.proof.licence import Licence, license_call
 from sopilot.values.json import JSON, MISSING, Judge, holds_stand_in, same
 from sopilot.values.text import quote_value
 
@@ -43,24 +41,6 @@ class Hold:
 def _held(code: str, **fields: object) -> Hold:
     """The root of the process doesn't accept the call."""
     return Hold("root", sentence(code, **fields))
-
-
-def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
-    """Action → its guard. Programs of one handbook agree; where they do not, the stricter holds."""
-    guardeds: dict[str, Guarded] = {}
-    for program in programs.values():
-        for guarded in program.guarded:
-            earlier = guardeds.get(guarded.action)
-            if earlier is None or earlier == guarded:
-                guardeds[guarded.action] = guarded
-                continue
-            stricter = guarded if guarded.needed > earlier.needed else earlier
-            guardeds[guarded.action] = replace(
-                stricter,
-                recheck=guarded.recheck or earlier.recheck,
-                when=guarded.when if guarded.when == earlier.when else None,
-            )
-    return guardeds
 
 
 def hold_reason(

@@ -17,8 +17,7 @@ from typing import NamedTuple
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
 from sopilot.machine.layout import FunctionLayout, Position
-from sopilot.machine.proof.leaves import LeafVerdict, Prover, gate_call, names_the_same, prover_at
-from sopilot.machine.proof.licence import values_at_the_act
+from sopilot.machine.leaves import LeafVerdict, Prover, gate_call, names_the_same, prover_at
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER
 from sopilot.machine.terms import plain_arguments
@@ -37,6 +36,7 @@ from sopilot.program.model import (
 )
 from sopilot.program.model import Do as DoStep
 from sopilot.program.walk import DEEPEST_CALL, Activation, passed_values, truth
+from sopilot.proof.licence import values_at_the_act
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of
 
 _MOST_PATHS = 16

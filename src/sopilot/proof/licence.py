@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from sopilot.handbook.requirements import Constant
 from sopilot.machine.layout import FunctionLayout, Position
-from sopilot.machine.proof.leaves import LeafVerdict, Prover, argument_problem, prover_at
+from sopilot.machine.leaves import LeafVerdict, Prover, argument_problem, prover_at
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import ProofLevel, weakest
 from sopilot.machine.terms import plain_arguments
