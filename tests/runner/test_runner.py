@@ -404,16 +404,22 @@ async def test_a_run_waits_for_the_next_message_and_goes_on_in_another_process(
     assert door.opened == ["Ada"]
 
 
-async def test_nobody_says_yes_in_the_place_of_a_user_who_is_waited_for(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waits", [True, False])
+async def test_nobody_says_yes_in_the_place_of_a_user(tmp_path: Path, waits: bool) -> None:
     """The application resumes after an approval, say, or a restart."""
     text = HANDBOOK.replace("approval: host", 'confirm: "The door opens for {name}."')
     (tmp_path / "door.yaml").write_text(text, "utf-8")
     door, runner = Door(), sopilot.load(tmp_path / "door.yaml", store=MemoryStore())
     model = Scripted(("look_up", ADA), ("open_door", ADA))
-    asked = await runner.run("Ada.", tools=door, model=model, view="guard", wait_for_user=True)
+    asked = await runner.run(
+        "Ada.", inputs=ADA, tools=door, model=model, view="guard", wait_for_user=waits
+    )
     resumed = await runner.resume(asked, tools=door, model=Scripted(("open_door", ADA)))
     assert (resumed.waiting, resumed.reason) == (True, asked.reason)
     assert door.opened == []
+    said = Scripted(("open_door", ADA), "Come in.")
+    await runner.resume(asked, tools=door, model=said, message="yes")
+    assert door.opened == ["Ada"]
 
 
 ACCOUNTS = """

@@ -10,7 +10,7 @@ from inspect import isawaitable
 from os import PathLike, fspath
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sopilot.agent.approvers import Operator, RoleApprovers
+from sopilot.agent.approvers import Operator, RoleApprovers, ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.calls import Waiting
 from sopilot.agent.reference.judging import VerdictJudge
@@ -105,9 +105,10 @@ class Runner:
         """Open a new session, or resume the one that ``resume`` names.
 
         ``tools`` are functions with the names of the handbook's actions, or an object with such
-        methods. The user opens with ``request`` and answers from ``inputs``, or the function
-        ``user`` answers. ``operator`` decides about calls that need an approval; ``approvers``
-        are roles that approve at once. Without either, the session ends as ``waiting``.
+        methods. The user opens with ``request`` and gives ``inputs``, or the function ``user``
+        answers. Without it, a question of the runtime ends the run as ``waiting``. ``operator``
+        decides about calls that need an approval; ``approvers`` are roles that approve at once.
+        Without either, the session ends as ``waiting``.
         ``token`` proves the requester's identity (default: ``SOPILOT_TOKEN``).
 
         With ``wait_for_user``, the run ends as ``waiting`` when the user must answer, and
@@ -172,12 +173,14 @@ class Runner:
 
     def _user(
         self, fields: Fields, user: User | Reply | None, message: str | None, wait: bool
-    ) -> User | None:
+    ) -> User:
         if user is not None and (wait or message is not None):
             raise UserMistake("pass either `user`, or `wait_for_user` and `message`")
         request: str = fields["request"]
         if wait or message is not None or (user is None and fields.get("wait")):
             return _AbsentUser(request, message)
+        if user is None:
+            return _UserWithInputs(request, fields["inputs"], goal=fields["goal"])
         return _FunctionUser(request, user) if callable(user) else user
 
     def _task(self, fields: Fields, tools: Tools, operator: Operator | None) -> Task:
@@ -367,8 +370,19 @@ class _AbsentUser:
     def _next(self, shown: str, *, is_question: bool = False) -> str:
         if self._messages:
             return self._messages.pop()
-        text = f"The user is asked: {shown}\nCall it again after the answer."
-        raise Waiting(shown, text, is_question=is_question)
+        raise _waiting(shown, is_question)
+
+
+class _UserWithInputs(ScriptedUser):
+    """Gives the inputs. The runtime's own questions wait for a person: inputs are no consent."""
+
+    async def answer(self, about: str, question: str) -> str:
+        raise _waiting(question, is_question=True)
+
+
+def _waiting(shown: str, is_question: bool) -> Waiting:
+    text = f"The user is asked: {shown}\nCall it again after the answer."
+    return Waiting(shown, text, is_question=is_question)
 
 
 class _FunctionUser:
