@@ -113,7 +113,7 @@ def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
     caught: dict[str, dict[str, bool]] = {view: {} for view in compared}
     named: dict[str, set[str]] = {view: set() for view in compared}
     for view in compared:
-        for example, task in some_tasks(15):
+        for example, task in some_tasks(25):
             found = findings(example, run(example, task, view, misbehaviour=bad))
             caught[view][task] = bool(found)
             if CAUGHT_AS[switch] in found:
@@ -130,7 +130,7 @@ def test_no_deviation_escapes(view: str, switch: str) -> None:
     """Who misbehaves now and then and is not found did what it should have done, but for a
     misreading of words that nothing else attests: that is a judgement, not a deviation."""
     seen: set[bool] = set()
-    for number, (example, task) in enumerate(some_tasks(15)):
+    for number, (example, task) in enumerate(some_tasks(25)):
         bad = Misbehaviour(**{switch: 0.3}, seed=number)  # type: ignore[arg-type]
         played = run(example, task, view, misbehaviour=bad)
         found = findings(example, played)
