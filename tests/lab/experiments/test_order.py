@@ -6,7 +6,6 @@ import json
 import os
 import random
 from collections.abc import Sequence
-from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -62,14 +61,14 @@ def swept(base: Path, workers: int, *, interrupted: bool, seed: int) -> list[Pat
     return [base / arm for arm in ARMS]
 
 
-@pytest.mark.parametrize(("workers", "interrupted"), [(1, False), (2, False), (4, True)])
+@pytest.mark.parametrize(("workers", "interrupted"), [(2, False), (4, True)])
 def test_untouched_archives_verify_and_tables_are_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int, interrupted: bool
 ) -> None:
     monkeypatch.delenv("SOPBENCH_HOME", raising=False)
     expected = report_files(document(swept(tmp_path / "one", 1, interrupted=False, seed=1)))
     folders = swept(tmp_path / "more", workers, interrupted=interrupted, seed=workers)
-    for number, order in enumerate([*permutations(folders)][::9]):
+    for number, order in enumerate((folders, folders[::-1])):
         assert report_files(document(order)) == expected
         analysis = archive_analysis(document(order), {"screen": "paper", "vary": []})
         archive = tmp_path / f"{number}.zip"
