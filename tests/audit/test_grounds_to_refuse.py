@@ -59,43 +59,6 @@ def grounds_of(
 YES, NO = {"ok": True}, {"ok": False}
 
 
-@pytest.mark.parametrize(
-    ("names", "calls", "known", "exist", "nothing"),
-    [
-        ("", [], {}, False, False),
-        ("good", [], {}, False, True),
-        ("good", [("peek", YES)], {}, False, False),
-        ("good", [("peek", NO)], {}, True, False),
-        ("good", [("peek", "what?")], {}, True, False),
-        ("good", [], {"replies": 1}, False, False),
-        ("good", [], {"offered": ["look", "login"]}, False, True),
-        ("good", [], {"offered": ["login"]}, True, True),
-        ("known", [], {}, False, True),
-        ("known", [], {"replies": 1}, True, False),
-        ("known", [], {"replies": 1, "dialog": "Your PASS please?"}, True, False),
-        ("known", [], {"replies": 1, "dialog": "hello"}, False, False),
-        ("known", [], {"replies": 1, "dialog": "word", "values": {"pass_word": "x"}}, False, False),
-        ("known", [], {"replies": 1, "dialog": "word", "values": {"pass_word": None}}, True, False),
-        ("fine", [], {}, False, True),
-        ("fine", [("login", False)], {}, False, False),
-        ("fine", [("look", NO)], {}, True, False),
-        ("small", [], {}, False, False),
-        ("small", [], {"values": {"user": "bob"}}, True, False),
-        ("nice", [], {}, True, False),
-        ("good nice", [], {}, False, False),
-        ("good nice", [("peek", YES)], {}, True, False),
-        ("nice good", [], {}, True, False),
-    ],
-)  # fmt: skip
-def test_what_may_have_forbidden_it(
-    names: str, calls: list[Any], known: dict[str, Any], exist: bool, nothing: bool
-) -> None:
-    several = [made(number, *one) for number, one in enumerate(calls)]
-    grounds = grounds_of(names, *several, **known)
-    assert grounds.exist() is exist
-    assert grounds.nothing_shown() is nothing
-
-
 def test_causes_with_all_that_is_told_of_them() -> None:
     grounds = grounds_of("fine", made(3, "look", NO))
     assert json.loads(json.dumps(grounds.causes())) == [
