@@ -673,6 +673,39 @@ def test_an_amended_call_is_made_when_the_agent_calls_again(
     assert asyncio.run(runner.audit(session)).findings == ()
 
 
+DOORS = """
+handbook: doors
+actions:
+  unlock:
+    input: {door: string, fee: {type: number, required: false}}
+    approval: {roles: [boss]}
+predicates:
+  slight(fee): {says: "The fee is slight.", verify: arguments, verdict: fee == null || fee < 5}
+procedures:
+  unlock: {requires: slight(fee)}
+"""
+
+
+def test_an_amendment_is_judged_with_what_the_function_fills_in(tmp_path: Path) -> None:
+    (tmp_path / "doors.yaml").write_text(DOORS, "utf-8")
+    opened = []
+
+    def unlock(door: str, fee: float = 9) -> None:
+        opened.append((door, fee))
+
+    store = MemoryStore()
+    guarded = sopilot.guard(tmp_path / "doors.yaml", unlock, store=store)
+    runner = sopilot.load(tmp_path / "doors.yaml", store=store)
+    with sopilot.conversation("d-1") as talk:
+        with pytest.raises(sopilot.Waiting):
+            guarded("A", fee=1)
+    session = talk.session_ids()["doors"]
+    asyncio.run(runner.decide(session, "amend", by="Mia", role="boss", arguments={"door": "B"}))
+    with talk, pytest.raises(sopilot.Refused, match="slight"):
+        guarded("A", fee=1)
+    assert opened == []
+
+
 KEYS = """
 handbook: keys
 actions:
@@ -791,3 +824,55 @@ procedures:
         with pytest.raises(sopilot.Refused):
             guarded("ann")
     assert (cancelled, len(asked)) == ([], 1)
+
+
+PARCELS = """
+handbook: parcels
+actions:
+  sign_in: {input: {clerk: string}}
+  look: {input: {box: string}, read_only: true}
+  ship: {input: {clerk: string, first: string, second: string}, irreversible: true, confirm: false}
+predicates:
+  sound(box): {says: "Box {box} is sound.", verify: look(box), judged_by: model}
+  on_duty(clerk): {says: "{clerk} is on duty.", established_by: sign_in(clerk)}
+procedures:
+  ship: {requires: [sound(first), sound(second), on_duty(clerk)]}
+"""
+
+
+def test_a_judgement_counts_for_the_values_that_it_was_asked_for(tmp_path: Path) -> None:
+    """A model names only the predicate, so two judgements of one are asked one after the other."""
+    (tmp_path / "parcels.yaml").write_text(PARCELS, "utf-8")
+    damaged, shipped = {"B"}, []
+
+    def sign_in(clerk: str) -> bool:
+        return True
+
+    def look(box: str) -> str:
+        return "damaged" if box in damaged else "whole"
+
+    def ship(clerk: str, first: str, second: str) -> None:
+        shipped.append((first, second))
+
+    guarded = sopilot.guard(tmp_path / "parcels.yaml", sign_in, look, ship)
+    sign_in, look, ship = guarded
+    with sopilot.conversation("p-1") as talk:
+        with pytest.raises(sopilot.Missing) as first:
+            ship("Kim", "A", "B")
+        # A call that may change what others read comes first.
+        assert [step.split("(")[0] for step in first.value.agenda] == ["sign_in", "look", "look"]
+        sign_in("Kim")
+        seen = {box: look(box) for box in "AB"}
+        judged = []
+        while "B" not in judged:
+            with pytest.raises(sopilot.Missing) as missing:
+                ship("Kim", "A", "B")
+            asked = str(missing.value)
+            assert 'judge_check(check="sound", holds=…)' in asked
+            (box,) = [item for item in "AB" if f'`sound(box="{item}")`' in asked]
+            judged.append(box)
+            talk.judge("sound", seen[box] == "whole")
+        with pytest.raises(sopilot.Refused, match="Box B is sound"):
+            ship("Kim", "A", "B")
+    assert judged == ["A", "B"]
+    assert shipped == []

@@ -173,8 +173,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "guard_ask": ("the user must answer: {question}", "请用户回答：{question}"),
     "guard_judge": (
-        "judge `{tool}`, true or false: {sentence}",
-        "判断 `{tool}` 是否成立：{sentence}",
+        "judge `{check}`, true or false, with `{tool}`: {sentence}",
+        "判断 `{check}` 是否成立，并用 `{tool}` 记录：{sentence}",
     ),
     "guard_value": (
         "find out `{name}` and pass it with `{tool}`",
@@ -194,7 +194,10 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "guard_true": ("True, but must be false", "成立，但要求不成立"),
     "guard_undecided": ("Can't be established ({why})", "无法确定（{why}）"),
     "guard_evidence": (" ({shown})", "（{shown}）"),
-    "guard_judged": ("Recorded. Call the guarded tool again.", "已记录。请再次调用该工具。"),
+    "guard_judged": (
+        "Recorded. When the rest of the list is done, call the guarded tool again.",
+        "已记录。完成所列的其余各项后，请再次调用该工具。",
+    ),
     "guard_not_judged": ("`{check}` needs no judgement now.", "`{check}` 目前不需要判断。"),
     "guard_not_wanted": (
         "Not recorded: no guarded tool waits for these values. Call the guarded tool first.",
@@ -843,7 +846,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "instructions_guard": (
         "A tool that needs proof isn't called until everything is proven: its answer lists the "
-        "calls to make first. Make them, then call it again. If it is refused, tell the user why. "
+        "calls to make first. Make them, then call it again; it may list more. If it is refused, tell the user why. "
         "When the request is carried out or refused, call `end_session`.",
         "需要证明的工具在证明齐全之前不会被调用：其回答会列出应先进行的调用。"
         "先完成这些调用，再次调用该工具。若被拒绝，向用户说明原因。"

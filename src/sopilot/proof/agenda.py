@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
+from sopilot.machine.evidence import changes
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.leaves import LeafVerdict, Prover, gate_call, names_the_same, prover_at
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
@@ -37,7 +38,7 @@ from sopilot.program.model import (
 from sopilot.program.model import Do as DoStep
 from sopilot.program.walk import DEEPEST_CALL, Activation, passed_values, truth
 from sopilot.proof.licence import values_at_the_act
-from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of
+from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same
 
 _MOST_PATHS = 16
 _MOST_OTHERS = 2
@@ -104,7 +105,25 @@ def plan_call(
         for path in paths
         if not path.needs and any(functions[item.function].function.question for item in path.unmet)
     ]
-    return _choose([path for path in paths if path.reached], refused or paths)
+    plan = _choose([path for path in paths if path.reached], refused or paths)
+    return _in_order(plan, planner.prover)
+
+
+def _in_order(plan: Plan, prover: Prover) -> Plan:
+    """Calls that may change other answers come first. A predicate has one judgement at a time,
+    because a model names the predicate alone."""
+    pending: dict[str, Mapping[str, JSON]] = {}
+
+    def clear(need: Need) -> bool:
+        judges = prover.program.functions[need.function].function.judges
+        return not need.judgement or same(pending.setdefault(judges, need.values), need.values)
+
+    def reads(need: Need) -> bool:
+        return all(changes(prover.programs, call.act.action) == () for call in need.calls)
+
+    needs = sorted(filter(clear, plan.needs), key=reads)
+    instead = tuple(tuple(sorted(way, key=reads)) for way in plan.instead if all(map(clear, way)))
+    return plan._replace(needs=tuple(needs), instead=instead)
 
 
 def unguardable(program: Program) -> str:

@@ -64,7 +64,8 @@ async def attempt(
     made: set[tuple[str, ArgumentsKey]] = set()
     while True:
         async with session.writing(action) as connection:
-            wanted = admission.as_amended(session, action, as_received(session, action, sent))
+            amended = admission.as_amended(session, action, as_received(session, action, sent))
+            wanted = as_received(session, action, amended)
             decided = await _decide(session, guarded, wanted, call_id, since, made)
             if isinstance(decided, CallAnswer):
                 return decided
@@ -321,7 +322,10 @@ async def _answer(
     text = masked(plan_text(plan, program, action, reasons, session.language, show=show))
     held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
     session.judgements = {
-        program.functions[need.function].judges: need for need in plan.needs if need.judgement
+        program.functions[need.function].judges: need
+        for way in (plan.needs, *plan.instead)
+        for need in way
+        if need.judgement
     }
     if plan.unmet:
         await session.step(Fail(text), actor=Actor.MACHINE)

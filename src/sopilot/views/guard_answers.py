@@ -204,9 +204,9 @@ def _steps(needs: Sequence[Need], program: Program, language: str) -> str:
             tool = _spelled(VALUE_TOOL, {}, (need.value,))
             steps[say("value", name=need.value, tool=tool)] = None
         elif need.judgement:
-            shown = {"check": function.judges, **need.values}
-            tool = _spelled(JUDGE_TOOL, shown)
-            steps[say("judge", sentence=sentence, tool=tool)] = None
+            check = _spelled(function.judges, need.values)
+            tool = _spelled(JUDGE_TOOL, {"check": function.judges}, ("holds",))
+            steps[say("judge", sentence=sentence, check=check, tool=tool)] = None
         for action in need.awaited:
             steps[say("wait", action=action)] = None
         for call in need.calls:

@@ -136,8 +136,15 @@ class GuardedExecutor:
 
 
 def listed_calls(answer: str) -> list[Listed]:
-    """The calls that an answer of the guard asks for, in order; none where it refuses."""
-    return [read_call(spelled) for spelled in blocked_call(answer)]
+    """The calls that an answer of the guard asks for, in order; none where it refuses. A judgement
+    has the values of its check, which the answer names before the tool."""
+    listed: list[Listed] = []
+    for call in map(read_call, blocked_call(answer)):
+        if call.name == JUDGE_TOOL:
+            check = listed.pop()
+            call = Listed(JUDGE_TOOL, {**check.arguments, "check": check.name}, ())
+        listed.append(call)
+    return listed
 
 
 def read_call(spelled: str) -> Listed:
