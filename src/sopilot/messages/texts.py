@@ -846,7 +846,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "instructions_guard": (
         "A tool that needs proof isn't called until everything is proven: its answer lists the "
-        "calls to make first. Make them, then call it again; it may list more. If it is refused, tell the user why. "
+        "calls to make first. Make them, then call it again; it may list more. If it is refused, "
+        "tell the user why. "
         "When the request is carried out or refused, call `end_session`.",
         "需要证明的工具在证明齐全之前不会被调用：其回答会列出应先进行的调用。"
         "先完成这些调用，再次调用该工具。若被拒绝，向用户说明原因。"

@@ -20,7 +20,7 @@ from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
-from sopilot.runner.hook import ToolFailed
+from sopilot.runner.hook import Failed, ToolFailed
 from sopilot.runner.loop_thread import caller
 from sopilot.runner.sources import open_source
 from sopilot.runner.store_access import store_or_memory
@@ -171,6 +171,11 @@ class Guard:
             # The decision is bound to these arguments. If they were changed meanwhile, or a
             # person amended them, it is another call.
             if not same(hook.received(name, _by_name(name, bound), written), dict(arguments)):
+                filled = hook.received(
+                    name, _filled_in(name, bound.signature, arguments), arguments
+                )
+                if not same(filled, dict(arguments)):
+                    return Failed({"error": f"not called: `{name}` would receive other arguments"})
                 return await self._reader.call(name, arguments, key="")
             result.append(await execute())
             require_done(name, result[0])
@@ -210,6 +215,18 @@ def _by_name(name: str, bound: inspect.BoundArguments) -> dict[str, Any]:
             cure = f"call `{name}` with names, or use `functools.wraps` in its decorator"
             raise mistake("unnamed-arguments", message, help=cure)
     return values
+
+
+def _filled_in(
+    name: str, signature: inspect.Signature, arguments: Mapping[str, JSON]
+) -> dict[str, Any]:
+    """The values that a function gets if it is called with these, with its own defaults."""
+    try:
+        bound = signature.bind(**arguments)
+    except TypeError:  # the call itself reports it
+        return dict(arguments)
+    bound.apply_defaults()
+    return _by_name(name, bound)
 
 
 def not_carried_out(answer: CallAnswer, session: Session) -> NotCarriedOut:
