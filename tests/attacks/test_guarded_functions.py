@@ -177,6 +177,7 @@ def test_two_threads_in_one_conversation(tmp_path: Path) -> None:
         with talk:
             both.wait(10)
             login("anna", "sesame")
+            both.wait(10)  # a login may change what was read before it
             find_order("anna", order)
             both.wait(10)
 
