@@ -875,3 +875,51 @@ def test_a_judgement_counts_for_the_values_that_it_was_asked_for(tmp_path: Path)
             ship("Kim", "A", "B")
     assert judged == ["A", "B"]
     assert shipped == []
+
+
+GIFTS = """
+handbook: gifts
+actions:
+  status: {input: {user: string}, read_only: true}
+  redeem:
+    input: {user: string, voucher: string, to: {type: string, required: false}}
+    irreversible: true
+    confirm: false
+predicates:
+  invited(user): {says: "{user} is invited.", verify: status(user), verdict: result == 'invited'}
+procedures:
+  redeem_own: {action: "redeem(user=friend, to=friend)", requires: invited(friend)}
+"""
+
+
+@pytest.mark.parametrize("sabotaged", [False, True])
+def test_inputs_with_one_value_are_all_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sabotaged: bool
+) -> None:
+    """A function may do something else without an input that the procedure fills. The audit
+    blames a call that a broken guard lets through."""
+    (tmp_path / "gifts.yaml").write_text(GIFTS, "utf-8")
+    redeemed = []
+
+    def status(user: str) -> str:
+        return "invited"
+
+    def redeem(user: str, voucher: str, to: str | None = None) -> None:
+        redeemed.append((user, voucher, to or "the shop"))
+
+    store = MemoryStore()
+    status, redeem = sopilot.guard(tmp_path / "gifts.yaml", status, redeem, store=store)
+    with sopilot.conversation("g-1") as talk:
+        status("Ann")
+        if sabotaged:
+            monkeypatch.setattr("sopilot.proof.licence.same", lambda *_: True)
+            redeem("Ann", "V-1")
+        else:
+            with pytest.raises(sopilot.NotCarriedOut):
+                redeem("Ann", "V-1")
+            redeem("Ann", "V-1", "Ann")
+    assert redeemed == [("Ann", "V-1", "the shop" if sabotaged else "Ann")]
+    audit = asyncio.run(
+        sopilot.load(tmp_path / "gifts.yaml", store=store).audit(talk.session_ids()["gifts"])
+    )
+    assert bool(audit.findings) is sabotaged

@@ -136,10 +136,10 @@ def _argument_problems(run: AuditState, step: Act, arguments: Mapping[str, JSON]
         if isinstance(term, Constant):
             if name not in arguments or not same(term.value, arguments[name]):
                 yield sentence("audit.not-fixed", name=name)
-        elif not isinstance(term, Path) and name in arguments:
-            if term.name in seen and not same(seen[term.name], arguments[name]):
+        elif not isinstance(term, Path):
+            value = arguments.get(name)
+            if not same(seen.setdefault(term.name, value), value):
                 yield sentence("two-values", name=term.name)
-            seen[term.name] = arguments[name]
 
 
 def values_at_the_act(

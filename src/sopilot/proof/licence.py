@@ -86,20 +86,19 @@ def values_at_the_act(
     if problem:
         return problem
     values: dict[str, JSON] = {}
-    names: set[str] = set()
+    passed: dict[str, JSON] = {}
     for parameter, term in plain_arguments(step.arguments):
         if isinstance(term, Constant):
             if parameter not in arguments or not same(term.value, arguments[parameter]):
                 return sentence("fixed-input", name=parameter, value=shown(term.value))
             continue
-        names.add(term.name)
+        value = arguments.get(parameter)
+        if not same(passed.setdefault(term.name, value), value):
+            return sentence("two-values", name=term.name)
         if parameter in arguments:
-            value = arguments[parameter]
-            if term.name in values and not same(values[term.name], value):
-                return sentence("two-values", name=term.name)
             values[term.name] = value
     known = {**here.process.known, **here.frame.locals}
-    return {**{name: value for name, value in known.items() if name not in names}, **values}
+    return {**{name: value for name, value in known.items() if name not in passed}, **values}
 
 
 class _Unmet(NamedTuple):
