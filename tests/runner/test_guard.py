@@ -7,6 +7,7 @@ import dataclasses
 import functools
 import inspect
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from decimal import Decimal
@@ -759,6 +760,62 @@ async def test_an_approval_counts_for_the_claimed_values_that_it_was_asked_for(
     await approve()
     await attempt("bob")
     assert opened == ["b-1"]
+
+
+PAYMENTS = """
+handbook: payments
+actions:
+  find_box: {input: {box: string}, read_only: true}
+  pay:
+    input: {box: string, amount: number}
+    irreversible: true
+    confirm: false
+    approval: {roles: [boss], when: amount > 100, expires: 1s}
+predicates:
+  rents(tenant, box):
+    says: The box {box} is rented by {tenant}.
+    verify: find_box(box)
+    verdict: tenant in result
+procedures:
+  pay: {inputs: {customer: string}, requires: rents(customer, box)}
+"""
+
+
+@pytest.mark.parametrize("later", ["in time", "for somebody else", "too late"])
+def test_an_amendment_below_the_limit_counts_once_in_time_and_for_the_same_customer(
+    tmp_path: Path, later: str
+) -> None:
+    paid = []
+
+    def find_box(box: str) -> list[str]:
+        return ["anna", "bob"]
+
+    def pay(box: str, amount: float) -> None:
+        paid.append((box, amount))
+
+    book, store = tmp_path / "payments.yaml", MemoryStore()
+    book.write_text(PAYMENTS, "utf-8")
+    _, guarded = sopilot.guard(book, find_box, pay, store=store, verify="auto")
+    runner = sopilot.load(book, store=store)
+    with sopilot.conversation("p-1") as talk:
+        talk.tell(customer="anna")
+        with pytest.raises(sopilot.Waiting):
+            guarded("b-1", 500)
+    session = talk.session_ids()["payments"]
+    amended = {"box": "b-1", "amount": 50}
+    asyncio.run(runner.decide(session, "amend", by="Mia", role="boss", arguments=amended))
+    if later == "too late":
+        time.sleep(1.1)
+    with talk:
+        if later == "in time":
+            guarded("b-1", 500)
+        talk.tell(customer="bob" if later == "for somebody else" else "anna")
+        for _ in range(2):
+            talk.user_said("Now pay the 500 of the next bill.")
+            with pytest.raises(sopilot.Waiting):
+                guarded("b-1", 500)
+    assert paid == ([("b-1", 50)] if later == "in time" else [])
+    assert asyncio.run(runner.audit(session)).findings == ()
 
 
 def test_a_call_that_nothing_guards_is_no_deviation_before_the_first_guarded_one(

@@ -89,7 +89,9 @@ async def admit(
     if not licence.missing:
         await _drop_doubted(session, action, arguments, but=call_id if amended else "")
         if guarded.needed <= 0 and not amended:
-            own_id = session.ledger.fresh_id(call_id)
+            # A request for this very call, amended until it needs no approval, is used up by it.
+            served = [held.call_id for held in session.held_calls if held.serves(action, arguments)]
+            own_id = served[0] if served else session.ledger.fresh_id(call_id)
             call = DomainCall(own_id, action, arguments, licence.as_json())
             return await _behind_fence(session, call, call_id)
     await expire_due(session)
@@ -108,7 +110,7 @@ async def admit(
     doubt = sentence(blocked, action=action, missing=licence.missing) if licence.missing else ""
     own_id = session.ledger.fresh_id(call_id)
     if held is None and not amended:
-        held = _amended_since(session, action, arguments)
+        held = amended_since(session, action, arguments)
     if held is None:
         facts = [dict(fact) for fact in licence.facts]
         held = await _request(session, guarded, arguments, own_id, doubt, facts, amended=amended)
@@ -321,16 +323,6 @@ def _same_values(session: Session, held: HeldCall) -> bool:
     return True
 
 
-def as_amended(session: Session, action: str, arguments: dict[str, JSON]) -> dict[str, JSON]:
-    """What people have approved in the place of this call, if they amended it."""
-    for held in reversed(session.ledger.held.values()):
-        requested = session.own_events[held.seq].payload["details"]["arguments"]
-        if held.action == action and same(requested, arguments):
-            approved = held.amended and held.state is HeldState.APPROVED
-            return dict(held.arguments) if approved else arguments
-    return arguments
-
-
 def _same_errand(session: Session, held: HeldCall) -> bool:
     """Whether the running process has the procedure that people saw, and the same values of its
     inputs that the tool never gets. The others are arguments, which people may have amended."""
@@ -338,22 +330,25 @@ def _same_errand(session: Session, held: HeldCall) -> bool:
     before = session.configuration.processes.get(held.process or "")
     if here is None or before is None or not _same_values(session, held):
         return False
+    # An attempt takes what the application supplies since.
+    known = {**here.process.known, **(session.supplied if session.settings.guard else {})}
     return (
         isinstance(here.step, Act)
         and here.process.goal == before.goal
         and all(
-            same(here.process.known.get(name), before.known.get(name))
+            same(known.get(name), before.known.get(name))
             for name in inputs_beside(here.layout.function, here.step)
         )
     )
 
 
-def _amended_since(session: Session, action: str, arguments: Mapping[str, JSON]) -> HeldCall | None:
-    """The open request for this call to which people have given other arguments."""
+def amended_since(session: Session, action: str, arguments: Mapping[str, JSON]) -> HeldCall | None:
+    """The open request for this call and errand, if people have given it other arguments."""
     for held in reversed(session.held_calls):
-        requested = session.own_events[held.seq].payload["details"]
-        if held.amended and held.action == action and same(requested["arguments"], dict(arguments)):
-            return held if _same_errand(session, held) else None
+        requested = session.own_events[held.seq].details["arguments"]
+        is_this = held.action == action and same(requested, dict(arguments))
+        if is_this and _same_errand(session, held):
+            return held if held.amended else None
     return None
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
+from sopilot.machine.approvals import HeldState
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
 from sopilot.machine.recipes import WantedCall
@@ -64,8 +65,10 @@ async def attempt(
     made: set[tuple[str, ArgumentsKey]] = set()
     while True:
         async with session.writing(action) as connection:
-            amended = admission.as_amended(session, action, as_received(session, action, sent))
-            wanted = as_received(session, action, amended)
+            wanted = as_received(session, action, sent)
+            amended = admission.amended_since(session, action, wanted)
+            if amended is not None and amended.state is HeldState.APPROVED:
+                wanted = as_received(session, action, amended.arguments)
             decided = await _decide(session, guarded, wanted, call_id, since, made)
             if isinstance(decided, CallAnswer):
                 return decided
