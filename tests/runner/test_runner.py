@@ -422,6 +422,24 @@ async def test_nobody_says_yes_in_the_place_of_a_user(tmp_path: Path, waits: boo
     assert door.opened == ["Ada"]
 
 
+async def test_a_message_from_before_a_question_does_not_answer_it(tmp_path: Path) -> None:
+    """The application passes on what the user wrote while the run was interrupted."""
+    text = HANDBOOK.replace("approval: host", 'confirm: "The door opens for {name}."')
+    (tmp_path / "door.yaml").write_text(text, "utf-8")
+    door, runner = Door(), sopilot.load(tmp_path / "door.yaml", store=MemoryStore())
+    opens = ("open_door", ADA)
+    stopped = await runner.run(
+        "Let me in.", tools=door, model=Scripted(("look_up", ADA)), view="guard",
+        wait_for_user=True, budgets=sopilot.Budgets(agent_turns=1),
+    )  # fmt: skip
+    asked = await runner.resume(stopped, tools=door, model=Scripted(opens), message="yes")
+    assert asked.waiting
+    assert "The door opens for Ada." in asked.reason
+    assert door.opened == []
+    await runner.resume(asked, tools=door, model=Scripted(opens, "Come in."), message="yes")
+    assert door.opened == ["Ada"]
+
+
 ACCOUNTS = """
 handbook: accounts
 actions:

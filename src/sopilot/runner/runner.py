@@ -17,7 +17,7 @@ from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Watch, nobody_watches
 from sopilot.audit.report import Report
 from sopilot.files.sign_in import who_asks
-from sopilot.handbook.model import Handbook
+from sopilot.handbook.model import BUILT_IN, Handbook
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.messages.errors import UserMistake
 from sopilot.models.open import close_model, make_model
@@ -156,6 +156,9 @@ class Runner:
                     )
                 )  # fmt: skip
                 async with context as session:
+                    if isinstance(conditions.user, _AbsentUser):
+                        pending = session.session.configuration.pending.values()
+                        conditions.user.is_asked = any(call.action in BUILT_IN for call in pending)
                     yield session
             finally:
                 if isinstance(model, str):
@@ -352,11 +355,13 @@ class OpenHook:
 
 
 class _AbsentUser:
-    """Says one message, or none; after that the run waits for another."""
+    """Says one message, or none; after that the run waits for another. The message answers no
+    question of the runtime that the user hasn't seen: ``is_asked`` if one is open."""
 
     def __init__(self, request: str, message: str | None) -> None:
         self._request = request
         self._messages = [] if message is None else [message]
+        self.is_asked = False
 
     def opening(self) -> str:
         return self._request
@@ -365,6 +370,8 @@ class _AbsentUser:
         return self._next(message)
 
     async def answer(self, about: str, question: str) -> str:
+        if not self.is_asked:
+            raise _waiting(question, is_question=True)
         return self._next(question, is_question=True)
 
     def _next(self, shown: str, *, is_question: bool = False) -> str:
