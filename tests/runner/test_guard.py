@@ -647,6 +647,31 @@ def test_a_read_of_the_runtime_that_failed_is_made_again_with_the_next_attempt(
     assert shop.paid == [("anna", "o-1", 50)]
 
 
+def test_a_call_inside_of_a_guarded_one_that_fails_leaves_the_outcome_unknown(
+    book: Path, shop: Shop
+) -> None:
+    def find_order(customer: str, order: str) -> dict[str, str]:
+        if shop.paid and not answered:
+            raise sopilot.ToolFailed("busy")
+        return shop.find_order(customer, order)
+
+    def refund(customer: str, order: str, amount: float) -> None:
+        shop.refund(customer, order, amount)
+        read(customer, order)  # for the receipt
+
+    answered = False
+    login, read, guarded = sopilot.guard(book, shop.login, find_order, refund, verify="auto")
+    with sopilot.conversation("c-1"):
+        login("anna", "sesame")
+        with pytest.raises(sopilot.ToolFailed, match="busy"):
+            guarded("anna", "o-1", 50)
+        for _ in range(2):
+            answered = True
+            with pytest.raises(sopilot.NotCarriedOut):
+                guarded("anna", "o-1", 50)
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
 @pytest.mark.parametrize("known", [True, False])
 def test_an_amended_call_is_made_when_the_agent_calls_again(
     book: Path, shop: Shop, known: bool

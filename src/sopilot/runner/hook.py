@@ -87,6 +87,10 @@ class ToolBroke(RunEnded):
 class ToolFailed(Exception):
     """Raise this from a tool that didn't do its job, if that is certain."""
 
+    _recorded = False
+    """Whether it was a call's failure already. A tool that made that call may have done its own
+    work before."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -598,7 +602,8 @@ class AgentsOwnTools:
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
                 raise  # this run is being cancelled
             self.broken[key.rpartition(":")[0]] = problem
-            if isinstance(problem, ToolFailed):
+            if isinstance(problem, ToolFailed) and not problem._recorded:
+                problem._recorded = True
                 return ToolResult(False, {"error": str(problem)})
             # A guarded call may have done its work before it raised: the session must know.
             raise ToolBroke(name, problem) from problem
