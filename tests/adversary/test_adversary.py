@@ -151,3 +151,11 @@ def test_a_campaign_that_was_not_sabotaged_has_not_passed() -> None:
     assert figures["moves"] >= 300
     assert figures["violations"] == 0
     assert not figures["passed"]
+
+
+def test_a_yes_in_doubt_is_used_up_by_the_call_that_people_let_through() -> None:
+    """A login broke off, so an approver decided about a call whose yes was in doubt. The login
+    turned out not to have happened, and the yes counted for a second call."""
+    done = safety.perform(safety.Task("session", 13_000_212, 5_000))
+    assert done.tally.denied == []
+    assert done.tally.apart == []

@@ -335,7 +335,10 @@ def iso(seconds: int) -> str:
 
 
 def spelled(value: JSON) -> str:
-    """5 and 5.0 are one value; 5 and "5" are two, and so are 2**53 and 2**53 + 1."""
+    """5 and 5.0 are one value; 5 and "5" are two, and so are 2**53 and 2**53 + 1. Nobody is shown
+    half a surrogate pair, and no tool receives it."""
+    if isinstance(value, str):
+        return repr(value.encode("utf-8", "replace").decode())
     return repr(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 

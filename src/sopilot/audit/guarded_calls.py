@@ -18,6 +18,7 @@ from sopilot.audit.state import (
 )
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.approvals import count_approvals
+from sopilot.machine.observations import used_answers
 from sopilot.machine.state import ProofLevel
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity
@@ -229,7 +230,8 @@ def judge_proof(run: AuditState, event: Event, call: SessionCall, process: Proce
         if isinstance(recorded, Mapping) and recorded.get("missing"):
             _override(run, event, call, [words_of(recorded["missing"])])
         return
-    call.uses = _used_answers(process, reading)
+    # A call that people let through uses up answers that prove nothing.
+    call.uses = _used_answers(process, reading).union(used_answers(event.payload))
     run.proofs[event.seq] = _requirements(event, process, reading)
     _compare_licence(run, event, call, process, reading)
     if guarded.recheck and not reading.doubts:

@@ -56,7 +56,7 @@ def domain_call(
     opened = frame.opened if frame is not None else NEVER
     where = (process.id if process is not None else None, opened)
     pending = CallRecord(
-        seq, call_id, fields["action"], fields["arguments"], *where, uses=_uses(fields)
+        seq, call_id, fields["action"], fields["arguments"], *where, uses=used_answers(fields)
     )
     processes = configuration.processes
     if process is not None and frame is not None:
@@ -72,7 +72,8 @@ def domain_call(
     return Moved(after, {"opened": pending.opened})
 
 
-def _uses(fields: Fields) -> tuple[int, ...]:
+def used_answers(fields: Fields) -> tuple[int, ...]:
+    """P9: the events of the user's answers that a call uses up, as its licence records them."""
     licence = fields.get("licence")
     uses = licence.get("uses") if isinstance(licence, Mapping) else None
     return tuple(use for use in uses if type(use) is int) if isinstance(uses, list) else ()

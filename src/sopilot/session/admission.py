@@ -103,7 +103,8 @@ async def admit(
         record = licence.as_json()
         if licence.missing:
             # A call that people let through without the proof is a claim.
-            record = {"grade": str(ProofLevel.CLAIMED), "missing": licence.missing, **licence.uses}
+            record = {"grade": str(ProofLevel.CLAIMED), "missing": licence.missing}
+            record |= {"uses": uses} if (uses := _answers_used_up(session, licence)) else {}
         call = DomainCall(held.call_id, action, dict(held.arguments), record, amended)
         return await _behind_fence(session, call, call_id)
     blocked = "no-longer-proven" if session.settings.guard else "blocked"
@@ -284,6 +285,19 @@ def _amended_request(
     if not knew or (guarded.needed > 0 and not enough):
         return None
     return held if held.state not in (HeldState.EXPIRED, HeldState.USED) else None
+
+
+def _answers_used_up(session: Session, licence: Licence) -> Sequence[JSON]:
+    """P9: the user's answers behind a call that people let through, also if they are in doubt."""
+    here = session.machine.position(session.configuration)
+    used = {seq for leaf in licence.leaves for seq in leaf.uses}
+    for fact in licence.facts:
+        answers: Any = fact.get("answers", ())
+        if here is not None and answers:
+            function = here.program.functions[str(fact["function"])].function
+            if function.question and not function.reusable:
+                used.update(answered for _, answered in answers)
+    return sorted(used)
 
 
 def _same_facts(session: Session, held: HeldCall, licence: Licence) -> bool:
