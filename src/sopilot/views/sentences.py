@@ -191,7 +191,8 @@ def check_saying(step: Check, program: Program, language: str) -> Saying | None:
     says = function.says
     if demanded and not step.wanted:
         says = negative(function.says, function.says_not)
-    values = {**program.constants, **_argument_values(step)}
+    # A check without a value for an optional parameter says so.
+    values = {**program.constants, **dict.fromkeys(function.optional), **_argument_values(step)}
     return Saying("" if demanded else TRUE_MEANS, in_language(fill(says, values), language))
 
 
