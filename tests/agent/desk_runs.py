@@ -1,8 +1,7 @@
-"""Runs of bundled tasks through the real loop, for the tests of this room."""
+"""Runs of bundled tasks through the real loop, for the tests of this folder."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,13 +13,16 @@ from sopilot.agent.providers import Retries
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import SessionResult
+from sopilot.audit.audit import audit_trace
+from sopilot.audit.report import Report
 from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.expressions import judge
 from sopilot.machine.program_set import ProgramSet
-from sopilot.protocols import Model, ModelReply, ModelRequest, SystemClock, ToolCall, User
+from sopilot.protocols import Clock, Model, ModelReply, ModelRequest, ToolCall, User
 from sopilot.records.store import Settings
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.tasks.examples.example import Example, Judgement, load_example
+from sopilot.tasks.examples.example import Judgement, bundled_names, load_example
 from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask
@@ -46,6 +48,10 @@ class Played:
     def kinds(self) -> list[str]:
         return [one.event.kind for one in self.session.events]
 
+    def audit(self) -> Report:
+        programs = self.session.programs.programs
+        return audit_trace(programs, self.session.events, judge=judge)
+
 
 @cache
 def briefing_of(example: str, language: str = "en") -> Briefing:
@@ -65,10 +71,23 @@ def user_of(task: ExampleTask) -> ScriptedUser:
     )
 
 
+def some_tasks(every: int, *examples: str) -> list[tuple[str, str]]:
+    """Every so manieth task of these examples, or of all."""
+    return [
+        (example, task.id)
+        for example in examples or bundled_names()
+        for task in load_example(example).tasks[::every]
+    ]
+
+
+def reference(example: str, misbehaviour: Misbehaviour | None = None) -> Reference:
+    return Reference(example_judge(load_example(example)), misbehaviour)
+
+
 async def play(
-    example: Example,
-    task: ExampleTask,
-    view: View,
+    example_name: str,
+    task_id: str | None = None,
+    view: str | View = "pg",
     *,
     model: Model | None = None,
     misbehaviour: Misbehaviour | None = None,
@@ -76,15 +95,19 @@ async def play(
     budgets: Budgets | None = None,
     retries: Retries | None = None,
     language: str = "en",
-    clock: SystemClock | None = None,
+    clock: Clock | None = None,
     world: Simulator | None = None,
     operator: Operator | None = None,
     settings: Settings | None = None,
     wrap: Callable[[Model, Session], Model] = lambda model, session: model,
 ) -> Played:
-    briefing = briefing_of(example.name, language)
+    """Run a task, or the example's first one, with the reference executor unless told otherwise."""
+    example = load_example(example_name)
+    task = example.task(task_id) if task_id is not None else example.tasks[0]
+    briefing = briefing_of(example_name, language)
     world = world or example.make_tools(task)
-    programs = programs_of(example.name, view.name, language) if view.name in VIEWS else None
+    view = VIEWS[view] if isinstance(view, str) else view
+    programs = programs_of(example_name, view.name, language) if view.name in VIEWS else None
     session = await open_run(
         MemoryStore(),
         briefing,
@@ -99,7 +122,7 @@ async def play(
         session,
         briefing,
         view=view,
-        model=wrap(model or Reference(example_judge(example), misbehaviour), session),
+        model=wrap(model or reference(example_name, misbehaviour), session),
         user=user or user_of(task),
         budgets=budgets,
         retries=retries,
@@ -109,11 +132,6 @@ async def play(
     return Played(
         result, session, world, example.judge(task, world.calls, world.state, claimed_cause=cause)
     )
-
-
-def played(example: str, task: str, view: str = "pg", **options: object) -> Played:
-    found = load_example(example)
-    return asyncio.run(play(found, found.task(task), VIEWS[view], **options))  # type: ignore[arg-type]
 
 
 class ScriptedModel:

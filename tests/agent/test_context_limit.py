@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from small_desks import programs_of
@@ -44,37 +42,37 @@ class Talker:
         return ModelReply("What else do you know?", (), used, Served("stop", "talker-1", "f", "r"))
 
 
-def run(model: Talker, **budgets: float | None) -> SessionResult:
+async def run(model: Talker, **budgets: float | None) -> SessionResult:
     task = a_task()
     limits = Budgets(**{"user_turns": 50, "agent_turns": 40, **budgets})  # type: ignore[arg-type]
     conditions = Conditions(VIEWS["flat"], model, budgets=limits)
-    return asyncio.run(run_task(task, task.open(), conditions, store=MemoryStore())).run
+    return (await run_task(task, task.open(), conditions, store=MemoryStore())).run
 
 
-def test_a_provider_counts_and_the_next_request_is_not_sent() -> None:
+async def test_a_provider_counts_and_the_next_request_is_not_sent() -> None:
     model = Talker(per_request=10_000)
-    result = run(model, context_tokens=45_000)
+    result = await run(model, context_tokens=45_000)
     assert (result.ending, result.budget) == (Ending.BUDGET, "context_tokens")
     counted = [one.prompt_tokens for one in result.requests]
     assert counted == [10_000, 20_000, 30_000, 40_000, 50_000], "none after one beyond the limit"
 
 
-def test_without_a_count_characters_tell() -> None:
+async def test_without_a_count_characters_tell() -> None:
     model = Talker()
-    result = run(model, context_tokens=100)
+    result = await run(model, context_tokens=100)
     assert (result.ending, result.budget) == (Ending.BUDGET, "context_tokens")
     assert model.requests == []
 
 
-def test_an_endpoint_that_finds_it_too_long_is_the_models_limit_too() -> None:
-    result = run(Talker(refuses=ProviderError("too long", kind=CONTEXT, retryable=False)))
+async def test_an_endpoint_that_finds_it_too_long_is_the_models_limit_too() -> None:
+    result = await run(Talker(refuses=ProviderError("too long", kind=CONTEXT, retryable=False)))
     assert (result.ending, result.budget) == (Ending.BUDGET, "context_tokens")
 
 
 @pytest.mark.parametrize("temperature", [None, 0.3])
-def test_sampling_is_sent_and_what_was_served_is_kept(temperature: float | None) -> None:
+async def test_sampling_is_sent_and_what_was_served_is_kept(temperature: float | None) -> None:
     model = Talker(per_request=10)
-    result = run(model, temperature=temperature, seed=7, reply_tokens=99, agent_turns=2)
+    result = await run(model, temperature=temperature, seed=7, reply_tokens=99, agent_turns=2)
     sent = model.requests[0]
     assert (sent.temperature, sent.seed, sent.reply_tokens) == (temperature, 7, 99)
     first = result.as_json()["requests"][0]

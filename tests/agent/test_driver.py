@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from desk_runs import RecordingModel, ScriptedModel, briefing_of, calls, play, user_of
+from desk_runs import (
+    RecordingModel,
+    ScriptedModel,
+    briefing_of,
+    calls,
+    play,
+    reference,
+    user_of,
+)
 
-from sopilot.agent.approvers import Operator
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_session
-from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.machine.approvals import HeldCall
@@ -28,7 +34,6 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.fused import FusedSwitches, fused_view
 from sopilot.views.view import Offer, View
@@ -66,36 +71,17 @@ class ToldAgain:
         return await self.inner.complete(request)
 
 
-def run(
-    example_name: str,
-    task_id: str,
-    view: View,
-    model: Model | None = None,
-    *,
-    budgets: Budgets | None = None,
-    operator: Operator | None = None,
-    settings: Settings | None = None,
-    least: int = 5,
+async def run(
+    example: str, task: str, view: View, *, least: int = 5, **options: Any
 ) -> tuple[SessionResult, Session]:
-    example = load_example(example_name)
     asked: list[ToldAgain] = []
 
     def again(inner: Model, session: Session) -> Model:
-        asked.append(ToldAgain(inner, session, view, budgets or Budgets(), example_name))
+        budgets = options.get("budgets") or Budgets()
+        asked.append(ToldAgain(inner, session, view, budgets, example))
         return asked[-1]
 
-    run = asyncio.run(
-        play(
-            example,
-            example.task(task_id),
-            view,
-            model=model,
-            budgets=budgets,
-            operator=operator,
-            settings=settings,
-            wrap=again,
-        )
-    )
+    run = await play(example, task, view, wrap=again, **options)
     assert asked[0].asked >= least
     return run.result, run.session
 
@@ -109,18 +95,17 @@ def run(
         ("it", "wipe-lost-tablet"),
     ],
 )
-def test_a_faultless_run(example: str, task: str, view: str) -> None:
-    result, _ = run(example, task, VIEWS[view])
+async def test_a_faultless_run(example: str, task: str, view: str) -> None:
+    result, _ = await run(example, task, VIEWS[view])
     assert result.ending is Ending.EXECUTED
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_run_with_faults(seed: int, view: str) -> None:
-    example = load_example("bank")
-    task = random.Random(seed).choice(example.tasks)
-    faulty = Reference(example_judge(example), replace(FAULTY, seed=seed))
-    run("bank", task.id, VIEWS[view], faulty, least=2)
+async def test_a_run_with_faults(seed: int, view: str) -> None:
+    task = random.Random(seed).choice(load_example("bank").tasks)
+    faulty = reference("bank", replace(FAULTY, seed=seed))
+    await run("bank", task.id, VIEWS[view], model=faulty, least=2)
 
 
 START = (
@@ -142,12 +127,12 @@ ODD: Sequence[ModelReply] = (
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "chunk", "flat", "checklist", "retrieval"])
-def test_a_model_that_does_everything_wrong(view: str) -> None:
-    result, session = run(
+async def test_a_model_that_does_everything_wrong(view: str) -> None:
+    result, session = await run(
         "bank",
         "transfer-rent-share",
         VIEWS[view],
-        ScriptedModel(ODD),
+        model=ScriptedModel(ODD),
         budgets=Budgets(agent_turns=len(ODD) + 1),
     )
     names = {s.event.payload["name"] for s in session.events if s.event.kind == "note"}
@@ -156,24 +141,24 @@ def test_a_model_that_does_everything_wrong(view: str) -> None:
 
 
 @pytest.mark.parametrize("view", ["pg", "fused"])
-def test_a_context_that_is_refreshed(view: str) -> None:
+async def test_a_context_that_is_refreshed(view: str) -> None:
     budgets = Budgets(refresh_actions=4)
-    result, session = run("bank", "close-and-pay-out", VIEWS[view], budgets=budgets)
+    result, session = await run("bank", "close-and-pay-out", VIEWS[view], budgets=budgets)
     names = [s.event.payload["name"] for s in session.events if s.event.kind == "note"]
     assert result.ending is Ending.EXECUTED
     assert "refresh" in names
 
 
 @pytest.mark.parametrize("offer", Offer)
-def test_every_switch_of_an_view_is_told_again(offer: Offer) -> None:
+async def test_every_switch_of_a_view_is_told_again(offer: Offer) -> None:
     view = fused_view(FusedSwitches(offer=offer, combine=offer is Offer.FRAME), name="switched")
-    result, _ = run("bank", "refund-unknown-shop", view)
+    result, _ = await run("bank", "refund-unknown-shop", view)
     assert result.ending is Ending.EXECUTED
 
 
-def test_values_that_stay_out_of_the_trace_are_still_told() -> None:
+async def test_values_that_stay_out_of_the_trace_are_still_told() -> None:
     settings = Settings(by_reference=frozenset({"password"}))
-    result, session = run("bank", "transfer-rent-share", VIEWS["pg"], settings=settings)
+    result, session = await run("bank", "transfer-rent-share", VIEWS["pg"], settings=settings)
     secret = load_example("bank").task("transfer-rent-share").inputs["password"]
     assert result.ending is Ending.EXECUTED
     asked = [call.arguments for message in result.messages for call in message.tool_calls]
@@ -192,38 +177,35 @@ class Undecided:
         return [Vote("approve", "the first", held.roles[0])]
 
 
-def test_a_call_that_was_rejected() -> None:
-    result, _ = run("bank", "close-empty", VIEWS["pg"], operator=Rejects())
+async def test_a_call_that_was_rejected() -> None:
+    result, _ = await run("bank", "close-empty", VIEWS["pg"], operator=Rejects())
     assert result.ending is Ending.REFUSED
     assert any("was rejected" in message.content for message in result.messages)
 
 
-def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
+async def test_a_call_that_waits_is_answered_where_somebody_goes_on() -> None:
     """In the loop the run ends there; a player and another driver read the same answer."""
-    result, session = run("it", "wipe-lost-tablet", VIEWS["pg"], operator=Undecided())
+    result, session = await run("it", "wipe-lost-tablet", VIEWS["pg"], operator=Undecided())
     assert result.ending is Ending.WAITING
     assert "1 of 2" in result.messages[-1].content
     other = Driver(session, briefing_of("it"), VIEWS["pg"])
-    asyncio.run(other.catch_up())
+    await other.catch_up()
     assert (other.first, *other.dialog) == tuple(result.messages)
 
 
-def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
+async def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
     example = load_example("bank")
     task = example.task("transfer-rent-share")
     briefing = briefing_of("bank")
     model = ScriptedModel([ModelReply("Goodbye.")])
 
-    async def go() -> None:
-        session = await open_run(
-            MemoryStore(), briefing, VIEWS["pg"], tools=example.make_tools(task), unguarded=True
-        )
-        await session.user_said(task.request)
-        await session.note("model_request", {"tool_calls": 0})
-        await session.assistant_said("Please tell me: `username`?")
-        await run_session(session, briefing, view=VIEWS["pg"], model=model, user=user_of(task))
-
-    asyncio.run(go())
+    session = await open_run(
+        MemoryStore(), briefing, VIEWS["pg"], tools=example.make_tools(task), unguarded=True
+    )
+    await session.user_said(task.request)
+    await session.note("model_request", {"tool_calls": 0})
+    await session.assistant_said("Please tell me: `username`?")
+    await run_session(session, briefing, view=VIEWS["pg"], model=model, user=user_of(task))
     told = [(message.role, message.content) for message in model.requests[0].messages]
     assert told[1:3] == [("user", task.request), ("assistant", "Please tell me: `username`?")]
     assert told[3][0] == "user"
@@ -231,42 +213,32 @@ def test_a_message_that_the_user_had_not_answered_is_answered_first() -> None:
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
-def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) -> None:
+async def test_a_resumed_run_asks_what_the_whole_one_asked(view: str, tmp_path: Path) -> None:
     """Stopped after every turn: each request is the one of a run that was never stopped."""
     example = load_example("bank")
     task = example.task("transfer-at-the-limit")
     briefing = briefing_of("bank")
-    whole = RecordingModel(Reference(example_judge(example)))
-    pieces = RecordingModel(Reference(example_judge(example)))
+    whole, pieces = (RecordingModel(reference("bank")) for _ in range(2))
+    await play("bank", task.id, view, model=whole)
 
-    async def uninterrupted() -> None:
-        session = await open_run(
-            MemoryStore(), briefing, VIEWS[view], tools=example.make_tools(task), unguarded=True
+    store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
+    world = example.make_tools(task)
+    session = await open_run(store, briefing, VIEWS[view], tools=world, unguarded=True)
+    for turns in range(1, 200):
+        result = await run_session(
+            session,
+            briefing,
+            view=VIEWS[view],
+            model=pieces,
+            user=user_of(task),
+            budgets=Budgets(agent_turns=turns),
         )
-        await run_session(session, briefing, view=VIEWS[view], model=whole, user=user_of(task))
-
-    async def in_pieces() -> None:
-        store = SQLiteStore(tmp_path / "s.db", synchronous="NORMAL")
-        world = example.make_tools(task)
-        session = await open_run(store, briefing, VIEWS[view], tools=world, unguarded=True)
-        for turns in range(1, 200):
-            result = await run_session(
-                session,
-                briefing,
-                view=VIEWS[view],
-                model=pieces,
-                user=user_of(task),
-                budgets=Budgets(agent_turns=turns),
-            )
-            if result.ending is not Ending.BUDGET:
-                break
-            await session.release()
-            session = await resume_session(store, session.id, tools=world)
+        if result.ending is not Ending.BUDGET:
+            break
         await session.release()
-        await store.close()
-
-    asyncio.run(uninterrupted())
-    asyncio.run(in_pieces())
+        session = await resume_session(store, session.id, tools=world)
+    await session.release()
+    await store.close()
 
     def without_numbers(asked: list[ModelRequest]) -> list[list[str]]:
         # Between the results stand the notes of every interruption, so results count otherwise.

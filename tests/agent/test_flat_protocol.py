@@ -5,14 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from desk_runs import RecordingModel, played
+from desk_runs import RecordingModel, play, reference
 
 from sopilot.agent.budgets import Budgets
-from sopilot.agent.reference.executor import Reference
 from sopilot.machine.machine import Machine, Outcome
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
-from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.trace.events import Event
 from sopilot.views.answers import Answers, step_answer
 
@@ -30,13 +27,12 @@ class Hasty(RecordingModel):
         return reply
 
 
-def listened(
+async def listened(
     task_id: str = "transfer-rent-share", *, wrong: bool = False, refresh: int = 50
 ) -> list[ModelRequest]:
-    example = load_example("bank")
-    model = (Hasty if wrong else RecordingModel)(Reference(example_judge(example)))
+    model = (Hasty if wrong else RecordingModel)(reference("bank"))
     budgets = Budgets(refresh_actions=refresh)
-    run = played("bank", task_id, "flat-protocol", model=model, budgets=budgets)
+    run = await play("bank", task_id, "flat-protocol", model=model, budgets=budgets)
     assert run.judgement.passed, run.judgement.reasons
     return model.requests
 
@@ -45,8 +41,8 @@ def told(requests: list[ModelRequest]) -> list[Message]:
     return [message for request in requests for message in request.messages[1:]]
 
 
-def test_nothing_tells_where_the_program_stands() -> None:
-    requests = listened()
+async def test_nothing_tells_where_the_program_stands() -> None:
+    requests = await listened()
     assert len(requests) > 5
     assert {request.messages[0] for request in requests} == {requests[0].messages[0]}
     assert "goal" in requests[0].messages[0].content
@@ -58,15 +54,15 @@ def test_nothing_tells_where_the_program_stands() -> None:
     assert all(re.fullmatch(r"Done: \w+\.(\nPassed .+)*", text) for text in steps)
 
 
-def test_a_step_that_does_not_fit_is_refused_without_telling_what_would() -> None:
-    answers = {m.content for m in told(listened(wrong=True)) if m.name == "pg_program_step"}
+async def test_a_step_that_does_not_fit_is_refused_without_telling_what_would() -> None:
+    answers = {m.content for m in told(await listened(wrong=True)) if m.name == "pg_program_step"}
     assert "Nothing was done: this step doesn't fit the program's current position." in answers
     assert not any(TELLING.search(text) for text in answers)
 
 
 @pytest.mark.parametrize("refresh", [2, 5])
-def test_a_refreshed_context_keeps_the_books(refresh: int) -> None:
-    last = listened(refresh=refresh)[-1]
+async def test_a_refreshed_context_keeps_the_books(refresh: int) -> None:
+    last = (await listened(refresh=refresh))[-1]
     kept = [m.content for m in last.messages if m.name == "pg_program_step"]
     assert {"Done: start.", "Done: call.", "Done: return."} <= set(kept)
 

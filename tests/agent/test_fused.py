@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import functools
-from collections.abc import Iterator
 from dataclasses import fields, replace
 
 import pytest
-from desk_runs import Played, ScriptedModel, calls, play, programs_of
+from desk_runs import Played, ScriptedModel, calls, play, reference, some_tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.agent.reference.reading import read_facts
-from sopilot.audit.audit import audit_trace
-from sopilot.handbook.expressions import judge
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
-from sopilot.tasks.examples.example import bundled_names, load_example
-from sopilot.tasks.examples.judge import example_judge
-from sopilot.views.catalogue import VIEWS
+from sopilot.tasks.examples.example import load_example
 from sopilot.views.dialog_folding import (
     HIGH,
     NOTED,
@@ -32,12 +24,10 @@ from sopilot.views.dialog_folding import (
 from sopilot.views.fused import ALL_OFF, ALL_ON, FusedSwitches, fused_view
 from sopilot.views.moves import Shown
 from sopilot.views.step_tool import TOOL_NAME
-from sopilot.views.view import Offer
+from sopilot.views.view import Offer, View
 
 AFTER = "After "
-
-EXAMPLES = bundled_names()
-
+TASK = "dispute-electronics"
 
 CAUGHT_AS = {
     "skip_check": "return-without-evidence",
@@ -49,32 +39,18 @@ CAUGHT_AS = {
 }
 
 
-def some_tasks(every: int) -> Iterator[tuple[str, str]]:
-    for example in EXAMPLES:
-        for task in load_example(example).tasks[::every]:
-            yield example, task.id
-
-
 # As where no rule has a verdict that a machine could give.
 ASKED = fused_view(replace(ALL_ON, machine_verdicts=False), "asked")
-TRIED = {"pg": VIEWS["pg"], "pg-paper": VIEWS["pg-paper"], "fused": VIEWS["fused"], "asked": ASKED}
+TRIED: dict[str, str | View] = {
+    "pg": "pg",
+    "pg-paper": "pg-paper",
+    "fused": "fused",
+    "asked": ASKED,
+}
 
 
-def run(example: str, task: str, view: str = "fused", **options: object) -> Played:
-    found = load_example(example)
-    return asyncio.run(play(found, found.task(task), {**VIEWS, **TRIED}[view], **options))  # type: ignore[arg-type]
-
-
-@functools.cache
-def clean_run(example: str, task: str, view: str) -> Played:
-    """Of one who behaves: the same for every way to misbehave."""
-    return run(example, task, view)
-
-
-def findings(example: str, played: Played) -> list[str]:
-    programs = programs_of(example, "pg").programs
-    report = audit_trace(programs, played.session.events, judge=judge)
-    return sorted(each.code for each in report.findings)
+def findings(played: Played) -> list[str]:
+    return sorted(each.code for each in played.audit().findings)
 
 
 def verdicts(played: Played) -> list[tuple[str, bool]]:
@@ -90,22 +66,23 @@ def needs_a_reader(example: str, predicate: str) -> bool:
     return known.tool_free and known.verdict is None
 
 
-@pytest.mark.parametrize(("example", "task"), list(some_tasks(9)))
-def test_same_outcome_and_verdicts_as_pg(example: str, task: str) -> None:
-    fused, pg = run(example, task), run(example, task, "pg")
+@pytest.mark.parametrize(("example", "task"), some_tasks(9))
+async def test_same_outcome_and_verdicts_as_pg(example: str, task: str) -> None:
+    fused, pg = await play(example, task, "fused"), await play(example, task, "pg")
+    paper = await play(example, task, "pg-paper")
     assert fused.result.ending == pg.result.ending
     assert fused.judgement.passed, fused.judgement.reasons
     assert verdicts(fused) == verdicts(pg)
-    assert findings(example, fused) == findings(example, pg) == []
+    assert findings(fused) == findings(pg) == []
     assert len(fused.result.requests) <= len(pg.result.requests)
-    assert len(fused.result.requests) < len(run(example, task, "pg-paper").result.requests)
+    assert len(fused.result.requests) < len(paper.result.requests)
     made = [one.event for one in fused.session.events if one.event.actor == "machine"]
     assert made
     assert all(event.payload["ground"] for event in made if event.kind in ("call", "return"))
 
 
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
+async def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
     """Task by task: whoever is caught under the one view is caught under the other, and as
     the same. A tool of another step is drawn at random, so what it leads to may differ."""
     bad = Misbehaviour(**{switch: 1.0})  # type: ignore[arg-type]
@@ -114,7 +91,7 @@ def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
     named: dict[str, set[str]] = {view: set() for view in compared}
     for view in compared:
         for example, task in some_tasks(25):
-            found = findings(example, run(example, task, view, misbehaviour=bad))
+            found = findings(await play(example, task, TRIED[view], misbehaviour=bad))
             caught[view][task] = bool(found)
             if CAUGHT_AS[switch] in found:
                 named[view].add(task)
@@ -126,17 +103,17 @@ def test_misbehaviour_is_caught_as_under_pg(switch: str) -> None:
 
 @pytest.mark.parametrize("switch", SWITCHES)
 @pytest.mark.parametrize("view", TRIED)
-def test_no_deviation_escapes(view: str, switch: str) -> None:
+async def test_no_deviation_escapes(view: str, switch: str) -> None:
     """Who misbehaves now and then and is not found did what it should have done, but for a
     misreading of words that nothing else attests: that is a judgement, not a deviation."""
     seen: set[bool] = set()
     for number, (example, task) in enumerate(some_tasks(25)):
         bad = Misbehaviour(**{switch: 0.3}, seed=number)  # type: ignore[arg-type]
-        played = run(example, task, view, misbehaviour=bad)
-        found = findings(example, played)
+        played = await play(example, task, TRIED[view], misbehaviour=bad)
+        found = findings(played)
         seen.add(bool(found))
         if not found:
-            clean = clean_run(example, task, view)
+            clean = await play(example, task, TRIED[view])
             pairs = zip(verdicts(played), verdicts(clean), strict=False)
             differs = next((one[0] for one, other in pairs if one != other), None)
             if differs is None or not needs_a_reader(example, differs):
@@ -151,7 +128,7 @@ class Blind:
     name = "blind"
 
     def __init__(self, example: str) -> None:
-        self._inner = Reference(example_judge(load_example(example)))
+        self._inner = reference(example)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         shown = request.shown
@@ -161,50 +138,46 @@ class Blind:
         return await self._inner.complete(replace(request, shown=shown))
 
 
-def test_steps_by_hand_lead_to_the_same_end() -> None:
-    example, task = "bank", "dispute-electronics"
-    by_hand = run(example, task, model=Blind(example))
+async def test_steps_by_hand_lead_to_the_same_end() -> None:
+    by_hand = await play("bank", TASK, "fused", model=Blind("bank"))
     assert by_hand.judgement.passed
-    assert verdicts(by_hand) == verdicts(run(example, task))
+    assert verdicts(by_hand) == verdicts(await play("bank", TASK, "fused"))
 
 
-def test_a_call_behind_a_step_that_does_not_fit_is_not_made() -> None:
+async def test_a_call_behind_a_step_that_does_not_fit_is_not_made() -> None:
     wrong = calls(
         (TOOL_NAME, '{"operation": "complete"}'), ("find_account", '{"username": "anna"}')
     )
     model = ScriptedModel([wrong, ModelReply("I give up.")])
-    played = run("bank", "dispute-electronics", model=model)
+    played = await play("bank", TASK, "fused", model=model)
     assert "domain_call" not in played.kinds()
     assert "the previous step didn't fit" in str(played.notes("malformed_call"))
 
 
-SWITCHES = [one.name for one in fields(FusedSwitches) if isinstance(one.default, bool)]
+VIEW_SWITCHES = [one.name for one in fields(FusedSwitches) if isinstance(one.default, bool)]
 
 
 @pytest.mark.parametrize(
     "switches",
     [
-        *(replace(ALL_OFF, **{name: True}) for name in SWITCHES),
-        *(replace(ALL_ON, **{name: False}) for name in SWITCHES),
+        *(replace(ALL_OFF, **{name: True}) for name in VIEW_SWITCHES),
+        *(replace(ALL_ON, **{name: False}) for name in VIEW_SWITCHES),
         replace(ALL_ON, offer=Offer.PROCESS),
         replace(ALL_ON, offer=Offer.FRAME),
     ],
 )
-def test_every_switch_alone_does_the_task(switches: FusedSwitches) -> None:
-    example = load_example("bank")
-    view = fused_view(switches, "switched")
-    played = asyncio.run(play(example, example.task("dispute-electronics"), view))
+async def test_every_switch_alone_does_the_task(switches: FusedSwitches) -> None:
+    played = await play("bank", TASK, fused_view(switches, "switched"))
     assert played.judgement.passed, played.judgement.reasons
-    assert verdicts(played) == verdicts(run("bank", "dispute-electronics", "pg"))
+    assert verdicts(played) == verdicts(await play("bank", TASK, "pg"))
 
 
-def test_trimmed_tools_can_still_be_called() -> None:
-    example = load_example("bank")
+async def test_trimmed_tools_can_still_be_called() -> None:
     start = (TOOL_NAME, '{"operation": "start", "goal": "issue_card"}')
     other = calls(("find_payment", '{"username": "anna", "payment_id": "P-1001"}'))
     model = ScriptedModel([calls(start), other, ModelReply("That is all.")])
     view = fused_view(replace(ALL_ON, offer=Offer.FRAME), "trimmed")
-    played = asyncio.run(play(example, example.task("dispute-electronics"), view, model=model))
+    played = await play("bank", TASK, view, model=model)
     assert "find_payment" not in [tool.name for tool in model.requests[1].tools]
     assert "domain_result" in played.kinds()
 

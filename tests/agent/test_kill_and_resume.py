@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,23 +122,30 @@ def check(spec: str, folder: Path, task: str) -> None:
     assert made.count(goal) == (1 if ending is Ending.EXECUTED else 0)
 
 
-@pytest.mark.parametrize(("view", "step"), [("pg", 5), ("fused", 4)])
-def test_killed_at_every_append(tmp_path: Path, view: str, step: int) -> None:
-    task = "refund-unknown-shop"
-    number = 1
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize(
+    ("task", "view", "step"),
+    [
+        ("refund-unknown-shop", "pg", 11),
+        ("refund-unknown-shop", "fused", 7),
+        *(pytest.param(task, "pg", 1, marks=SLOW) for task in TASKS),
+    ],
+)
+def test_killed_at_every_append(task: str, view: str, step: int, tmp_path: Path) -> None:
+    """Before and after each: every so manieth of these moments."""
     deaths = 0
-    while True:
-        folder = tmp_path / str(number)
+    for moment in range(2, 20_000, step):
+        folder = tmp_path / str(moment)
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
-        work = lambda spec=spec: perform_here(  # noqa: E731 - the child needs its own spec
-            RunOptions("bank", task=task, view=view), StoreAccess(spec), quiet=True
-        )
-        if not killed(at_append(number, before=number % 2 == 0), work):
+        options = RunOptions("bank", task=task, view=view)
+        arrange = at_append(moment // 2, before=moment % 2 == 0)
+        if not killed(arrange, partial(perform_here, options, StoreAccess(spec), quiet=True)):
             break
-        deaths += 1
         check(spec, folder, task)
-        number += step
+        deaths += 1
     assert deaths >= 6
 
 
@@ -152,24 +160,8 @@ def test_a_resumed_fused_run_goes_on_as_it_would_have(tmp_path: Path) -> None:
         spec = f"sqlite:{tmp_path / f'killed{offset}.db'}"
         arrange = at_append(number + offset, before=False)
         access = StoreAccess(spec)
-        assert killed(arrange, lambda access=access: perform_here(description, access, quiet=True))
+        assert killed(arrange, partial(perform_here, description, access, quiet=True))
         assert transitions(finish(spec)) == expected
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("before", [True, False])
-def test_killed_at_really_every_append(tmp_path: Path, task: str, before: bool) -> None:
-    for number in range(1, 10_000):
-        folder = tmp_path / str(number)
-        spec = f"sqlite:{folder / 's.db'}"
-        folder.mkdir()
-        work = lambda spec=spec: perform_here(  # noqa: E731 - the child needs its own spec
-            RunOptions("bank", task=task), StoreAccess(spec), quiet=True
-        )
-        if not killed(at_append(number, before=before), work):
-            return
-        check(spec, folder, task)
 
 
 @pytest.mark.parametrize("action", ["login", "find_case", "refund_dispute"])

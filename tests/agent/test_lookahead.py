@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from desk_runs import ScriptedModel, briefing_of, calls, play
+from desk_runs import ScriptedModel, briefing_of, calls, play, some_tasks
 
 from sopilot.handbook.expressions import judge
 from sopilot.machine.machine import Machine
@@ -24,7 +23,7 @@ from sopilot.program.model import (
     Source,
 )
 from sopilot.protocols import ModelReply
-from sopilot.tasks.examples.example import bundled_names, load_example
+from sopilot.tasks.examples.example import bundled_names
 from sopilot.trace.events import Return as ReturnOperation
 from sopilot.trace.events import Start
 from sopilot.views.briefing import Briefing
@@ -65,7 +64,7 @@ def walk(moment: Moment, point: Point, told: dict[str, Move], number: str = "") 
 
 
 @pytest.mark.parametrize("example", bundled_names())
-def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
+async def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
     seen = 0
 
     def slot(moment: Moment) -> FrameMessage:
@@ -81,10 +80,9 @@ def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
         seen += len(told)
         return message
 
-    found = load_example(example)
     watched = replace(FUSED, frame_message=slot)
-    for task in found.tasks[::8]:
-        assert asyncio.run(play(found, task, watched)).judgement.passed
+    for _, task in some_tasks(8, example):
+        assert (await play(example, task, watched)).judgement.passed
     assert seen > 0
 
 
@@ -156,8 +154,7 @@ def test_verdicts_of_the_machine_are_not_asked_for_before_the_start() -> None:
     assert AFTER not in text
 
 
-def test_a_verdict_given_ahead_is_not_bound_to_another_rule() -> None:
-    example = load_example("bank")
+async def test_a_verdict_given_ahead_is_not_bound_to_another_rule() -> None:
     start = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
     stray = '{"operation": "return", "holds": true, "function": "funds_cover(username)"}'
     meant = '{"operation": "return", "holds": false, "function": "logged_in"}'
@@ -168,7 +165,7 @@ def test_a_verdict_given_ahead_is_not_bound_to_another_rule() -> None:
             ModelReply("That is all."),
         ]
     )
-    played = asyncio.run(play(example, example.tasks[0], FUSED, model=model))
+    played = await play("bank", view="fused", model=model)
     assert "the program is at `logged_in`" in str(played.notes("malformed_step"))
     assert "domain_call" not in played.kinds()
     returned = [one.event.payload for one in played.session.events if one.event.kind == "return"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 
 import pytest
-from desk_runs import Played, ScriptedModel, briefing_of, calls, play, played
+from desk_runs import Played, ScriptedModel, briefing_of, calls, play, reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,13 +16,11 @@ from sopilot.agent.approvers import ModelUser, ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.providers import ProviderError, Retries
-from sopilot.agent.reference.executor import Reference
 from sopilot.agent.result import Ending
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.views.catalogue import VIEWS
 
 EXAMPLE = load_example("bank")
@@ -29,8 +28,8 @@ TASK = EXAMPLE.task("dispute-electronics")
 ASK = ModelReply("What is your name?")
 
 
-def run(model: Model, view: str = "pg", **options: object) -> Played:
-    return asyncio.run(play(EXAMPLE, TASK, VIEWS[view], model=model, **options))  # type: ignore[arg-type]
+async def run(model: Model, view: str = "pg", **options: Any) -> Played:
+    return await play("bank", TASK.id, view, model=model, **options)
 
 
 class SlowClock:
@@ -52,10 +51,10 @@ class SlowClock:
         ("user_turns", ASK, {"user_turns": 2}),
     ],
 )
-def test_every_budget_fires_and_says_so(
+async def test_every_budget_fires_and_says_so(
     budget: str, model: ModelReply, options: dict[str, int]
 ) -> None:
-    done = run(ScriptedModel([model]), budgets=Budgets(**options))
+    done = await run(ScriptedModel([model]), budgets=Budgets(**options))
     assert (done.result.ending, done.result.budget) == (Ending.BUDGET, budget)
     assert done.notes("budget") == [{"budget": budget, "limit": options[budget]}]
     assert len(done.world.calls) <= options.get("domain_calls", 30)
@@ -63,9 +62,9 @@ def test_every_budget_fires_and_says_so(
     assert done.result.user_turns <= options.get("user_turns", 3)
 
 
-def test_the_wall_clock_fires_between_turns() -> None:
+async def test_the_wall_clock_fires_between_turns() -> None:
     model = ScriptedModel([calls(("read_ledger", "{}"))])
-    done = run(model, budgets=Budgets(wall_seconds=200, domain_calls=1000), clock=SlowClock())
+    done = await run(model, budgets=Budgets(wall_seconds=200, domain_calls=1000), clock=SlowClock())
     assert (done.result.ending, done.result.budget) == (Ending.BUDGET, "wall_seconds")
     assert done.world.calls
 
@@ -92,8 +91,8 @@ class Slow:
 
 
 @pytest.mark.parametrize("seconds", [0.15, 0.25])
-def test_a_slow_model_that_answers_spends_its_wall_clock(seconds: float) -> None:
-    done = run(Slow(seconds), budgets=Budgets(wall_seconds=0.4))
+async def test_a_slow_model_that_answers_spends_its_wall_clock(seconds: float) -> None:
+    done = await run(Slow(seconds), budgets=Budgets(wall_seconds=0.4))
     assert (done.result.ending, done.result.budget) == (Ending.BUDGET, "wall_seconds")
     assert done.notes("infrastructure_failure") == []
 
@@ -109,19 +108,11 @@ def test_a_slow_model_that_answers_spends_its_wall_clock(seconds: float) -> None
     ],
     ids=["never", "given up once", "failed, then silent", "died midway", "pausing"],
 )
-def test_a_silent_provider_is_no_spent_budget(
+async def test_a_silent_provider_is_no_spent_budget(
     model: Slow, request_seconds: float, problem: str
 ) -> None:
-    done = asyncio.run(
-        play(
-            EXAMPLE,
-            TASK,
-            VIEWS["pg"],
-            model=model,
-            budgets=Budgets(wall_seconds=0.31, request_seconds=request_seconds),
-            retries=Retries(first_seconds=0.05),
-        )
-    )
+    budgets = Budgets(wall_seconds=0.31, request_seconds=request_seconds)
+    done = await run(model, budgets=budgets, retries=Retries(first_seconds=0.05))
     assert (done.result.ending, done.result.budget) == (Ending.INFRASTRUCTURE_FAILURE, None)
     assert done.result.reason.startswith(problem)
     assert "0.31 wall seconds" in done.result.reason
@@ -129,9 +120,9 @@ def test_a_silent_provider_is_no_spent_budget(
     assert done.notes("budget") == []
 
 
-def test_the_context_is_refreshed() -> None:
-    whole = played("bank", "transfer-rent-share")
-    refreshed = played("bank", "transfer-rent-share", budgets=Budgets(refresh_actions=3))
+async def test_the_context_is_refreshed() -> None:
+    whole = await play("bank", "transfer-rent-share")
+    refreshed = await play("bank", "transfer-rent-share", budgets=Budgets(refresh_actions=3))
     assert len(refreshed.notes("refresh")) >= 5
     assert not whole.notes("refresh")
     assert refreshed.judgement.passed
@@ -143,13 +134,13 @@ def test_the_context_is_refreshed() -> None:
 @pytest.mark.parametrize("view", ["pg", "state-only", "full-cursor"])
 @settings(deadline=None, max_examples=8)
 @given(every=st.integers(1, 12))
-def test_a_refresh_at_any_step_changes_nothing(view: str, every: int) -> None:
+async def test_a_refresh_at_any_step_changes_nothing(view: str, every: int) -> None:
     for task in ("transfer-no-code", "wire-boat-yard", "dispute-instead-of-card"):
-        done = played("bank", task, view, budgets=Budgets(refresh_actions=every))
+        done = await play("bank", task, view, budgets=Budgets(refresh_actions=every))
         assert done.judgement.passed, (task, done.judgement.reasons)
 
 
-def test_malformed_calls_are_answered() -> None:
+async def test_malformed_calls_are_answered() -> None:
     bad = [
         ("read_balance", "{username: anna}"),
         ("read_balance", "[1]"),
@@ -161,7 +152,7 @@ def test_malformed_calls_are_answered() -> None:
         ("pg_program_step", "nonsense"),
     ]
     model = ScriptedModel([calls(*bad), ASK])
-    done = run(model, budgets=Budgets(user_turns=0))
+    done = await run(model, budgets=Budgets(user_turns=0))
     answers = [m.content for m in model.requests[1].messages if m.role == "tool"]
     assert len(answers) == len(bad)
     expected = [
@@ -176,7 +167,7 @@ def test_malformed_calls_are_answered() -> None:
     assert done.world.calls == ()
 
 
-def test_several_calls_are_done_in_order() -> None:
+async def test_several_calls_are_done_in_order() -> None:
     start = json.dumps({"operation": "start", "goal": "dispute_payment", "arguments": {}})
     login = json.dumps({"username": "anna", "password": "heron-42"})
     model = ScriptedModel(
@@ -187,7 +178,7 @@ def test_several_calls_are_done_in_order() -> None:
             ASK,
         ]
     )
-    done = run(model, budgets=Budgets(user_turns=0))
+    done = await run(model, budgets=Budgets(user_turns=0))
     assert [call.name for call in done.world.calls] == ["login", "read_ledger"]
     tools = [m for m in model.requests[1].messages if m.role == "tool"]
     assert [m.tool_call_id for m in tools] == ["c0", "c1", "c2", "c3"]
@@ -195,8 +186,8 @@ def test_several_calls_are_done_in_order() -> None:
     assert done.kinds().index("start") < done.kinds().index("domain_call")
 
 
-def test_empty_replies_end_the_run() -> None:
-    done = run(ScriptedModel([ModelReply("")]))
+async def test_empty_replies_end_the_run() -> None:
+    done = await run(ScriptedModel([ModelReply("")]))
     assert done.result.ending is Ending.ABANDONED
     assert len(done.notes("malformed_call")) == 3
 
@@ -210,30 +201,26 @@ def test_empty_replies_end_the_run() -> None:
         ("refused", True, Ending.EXECUTED),
     ],
 )
-def test_ends_without_a_machine(outcome: str, goal: bool, ending: Ending) -> None:
+async def test_ends_without_a_machine(outcome: str, goal: bool, ending: Ending) -> None:
     act = ("dispute_payment", json.dumps({"username": "anna", "payment_id": "P-1001"}))
     end = ("end_session", json.dumps({"outcome": outcome, "reason": "so"}))
     model = ScriptedModel([calls(*([act] if goal else []), end)])
-    assert run(model, "official").result.ending is ending
+    assert (await run(model, "official")).result.ending is ending
 
 
-def test_a_user_who_leaves_ends_the_dialog() -> None:
+async def test_a_user_who_leaves_ends_the_dialog() -> None:
     polite = ModelReply("I cannot do that. Goodbye.")
     user = ScriptedUser("Hello", {}, follow_ups=["Really not?"])
-    done = run(ScriptedModel([polite]), "official", user=user)
+    done = await run(ScriptedModel([polite]), "official", user=user)
     assert (done.result.ending, done.result.user_turns) == (Ending.REFUSED, 1)
     user = ScriptedUser("Hello", {})
-    assert run(ScriptedModel([polite]), user=user).result.ending is Ending.ABANDONED
+    assert (await run(ScriptedModel([polite]), user=user)).result.ending is Ending.ABANDONED
 
 
-def test_views_without_a_machine_do_not_guard() -> None:
-    async def opened() -> None:
-        await open_run(
-            MemoryStore(), briefing_of("bank"), VIEWS["flat"], tools=EXAMPLE.make_tools(TASK)
-        )
-
+async def test_views_without_a_machine_do_not_guard() -> None:
+    tools = EXAMPLE.make_tools(TASK)
     with pytest.raises(UserMistake, match="can't guard `close_account`"):
-        asyncio.run(opened())
+        await open_run(MemoryStore(), briefing_of("bank"), VIEWS["flat"], tools=tools)
 
 
 async def test_held_calls_without_an_operator_wait() -> None:
@@ -241,7 +228,7 @@ async def test_held_calls_without_an_operator_wait() -> None:
     task = EXAMPLE.task("refund-unknown-shop")
     briefing = briefing_of("bank")
     session = await open_run(store, briefing, VIEWS["pg"], tools=EXAMPLE.make_tools(task))
-    model = Reference(example_judge(EXAMPLE))
+    model = reference("bank")
 
     async def go_on() -> Ending:
         user = ScriptedUser(task.request, task.inputs, goal=task.goal)
@@ -277,8 +264,8 @@ class Flaky:
 QUICK = Retries(attempts=3, first_seconds=0.001)
 
 
-def test_provider_errors_are_retried() -> None:
-    done = asyncio.run(play(EXAMPLE, TASK, VIEWS["pg"], model=Flaky(2), retries=QUICK))
+async def test_provider_errors_are_retried() -> None:
+    done = await run(Flaky(2), retries=QUICK)
     assert done.result.ending is not Ending.INFRASTRUCTURE_FAILURE
     assert done.result.requests[0].attempts == 3
     assert done.result.requests[0].cached_tokens == 40
@@ -287,17 +274,17 @@ def test_provider_errors_are_retried() -> None:
 
 
 @pytest.mark.parametrize(("model", "attempts"), [(Flaky(3), 3), (Flaky(1, retryable=False), 1)])
-def test_infrastructure_failures_are_kept_apart(model: Flaky, attempts: int) -> None:
-    done = asyncio.run(play(EXAMPLE, TASK, VIEWS["pg"], model=model, retries=QUICK))
+async def test_infrastructure_failures_are_kept_apart(model: Flaky, attempts: int) -> None:
+    done = await run(model, retries=QUICK)
     assert done.result.ending is Ending.INFRASTRUCTURE_FAILURE
     assert done.notes("infrastructure_failure")[0]["attempts"] == attempts
     assert "HTTP 500" in done.result.reason
 
 
-def test_a_user_played_by_a_model() -> None:
+async def test_a_user_played_by_a_model() -> None:
     voice = ScriptedModel([ModelReply("anna"), ModelReply("###END###")])
     user = ModelUser(voice, "You are anna.", "I want to dispute a payment.")
-    done = run(ScriptedModel([ASK]), user=user)
+    done = await run(ScriptedModel([ASK]), user=user)
     said = [one.payload["text"] for one in done.session.own_events if one.kind == "user_said"]
     assert said == ["I want to dispute a payment.", "anna"]
     assert done.result.ending is Ending.ABANDONED
@@ -317,7 +304,7 @@ def test_a_user_played_by_a_model() -> None:
         max_size=4,
     )
 )
-def test_no_model_reply_escapes(pairs: list[tuple[str, str]]) -> None:
+async def test_no_model_reply_escapes(pairs: list[tuple[str, str]]) -> None:
     model = ScriptedModel([calls(*pairs) if pairs else ASK, ASK])
-    done = run(model, budgets=Budgets(user_turns=1, agent_turns=6))
+    done = await run(model, budgets=Budgets(user_turns=1, agent_turns=6))
     assert done.result.ending in set(Ending)

@@ -3,18 +3,16 @@ or tells it to take a step that would be refused."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 from dataclasses import replace
 
 import pytest
-from desk_runs import ScriptedModel, briefing_of, play
+from desk_runs import ScriptedModel, briefing_of, play, reference, some_tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from named_things import misnamed, refused_steps, shown_tools, told_starts, told_steps
 from random_handbooks import handbooks
 
-from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.toolbox import Toolbox
 from sopilot.compiler.pipeline import compile_procedure
@@ -24,9 +22,7 @@ from sopilot.messages.scaffold import LANGUAGES
 from sopilot.program.model import Act, Branch, Check, ReturnStep
 from sopilot.proof.guard import license_here
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolSchema
-from sopilot.tasks.examples.example import Example, bundled_names, load_example
-from sopilot.tasks.examples.judge import example_judge
-from sopilot.tasks.examples.task import ExampleTask
+from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_frame, render_function
 from sopilot.views.moment import Moment
@@ -86,47 +82,45 @@ def accepting(view: View, problems: list[str]) -> View:
     return replace(view, frame_message=slot_of) if view.machine else view
 
 
-def read_run(
-    example: Example,
-    task: ExampleTask,
+async def read_run(
+    example: str,
+    task: str,
     view: str,
     misbehaviour: Misbehaviour | None = None,
     language: str = "en",
 ) -> list[str]:
-    model = Reading(Reference(example_judge(example), misbehaviour))
+    model = Reading(reference(example, misbehaviour))
     problems: list[str] = []
-    asyncio.run(
-        play(example, task, accepting(VIEWS[view], problems), model=model, language=language)
-    )
+    await play(example, task, accepting(VIEWS[view], problems), model=model, language=language)
     assert model.texts >= 2
     return [*problems, *model.problems]
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 @pytest.mark.parametrize("view", READABLE)
-def test_what_honest_runs_show_is_on_offer(view: str, language: str) -> None:
+async def test_what_honest_runs_show_is_on_offer(view: str, language: str) -> None:
     for number, name in enumerate(bundled_names()):
-        example = load_example(name)
-        for task in example.tasks[number :: max(1, len(example.tasks) // 3)]:
-            assert read_run(example, task, view, language=language) == [], task.id
+        tasks = load_example(name).tasks
+        for task in tasks[number :: max(1, len(tasks) // 3)]:
+            assert await read_run(name, task.id, view, language=language) == [], task.id
 
 
 @pytest.mark.parametrize("view", ["pg", "pg-paper", "fused", "full-cursor", "flat"])
 @pytest.mark.parametrize("switch", SWITCHES)
-def test_what_misbehaving_runs_are_answered_is_on_offer(view: str, switch: str) -> None:
-    example = load_example("bank")
-    for task in example.tasks[::17]:
-        wrong = Misbehaviour(**{switch: 0.7}, seed=len(task.id))
-        assert read_run(example, task, view, wrong) == [], task.id
+async def test_what_misbehaving_runs_are_answered_is_on_offer(view: str, switch: str) -> None:
+    for example, task in some_tasks(17, "bank"):
+        wrong = Misbehaviour(**{switch: 0.7}, seed=len(task))
+        assert await read_run(example, task, view, wrong) == [], task
 
 
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
 @pytest.mark.parametrize("view", [name for name in VIEWS if name not in READABLE])
-def test_first_requests_of_the_other_views_name_what_is_on_offer(view: str, language: str) -> None:
+async def test_first_requests_of_the_other_views_name_what_is_on_offer(
+    view: str, language: str
+) -> None:
     for name in bundled_names():
-        example = load_example(name)
         model = Reading(ScriptedModel([ModelReply("Goodbye."), ModelReply("Goodbye.")]))
-        asyncio.run(play(example, example.tasks[0], VIEWS[view], model=model, language=language))
+        await play(name, view=view, model=model, language=language)
         assert model.texts
         assert model.problems == []
 
@@ -178,7 +172,7 @@ def test_the_reader_of_texts_finds_what_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("view", ["pg", "pg-paper", "fused", "full-cursor"])
-def test_a_frame_never_contradicts_the_guard(view: str) -> None:
+async def test_a_frame_never_contradicts_the_guard(view: str) -> None:
     """An executor that claims every check comes to the goal tool: the frame says what the guard
     would say, and not that the decision allows it."""
     met, blocked = [], []
@@ -201,15 +195,13 @@ def test_a_frame_never_contradicts_the_guard(view: str) -> None:
                 met.append(text)
         return message
 
-    for name in bundled_names():
-        example = load_example(name)
-        for task in example.tasks[::6]:
-            for rate in (0.0, 0.8):
-                wrong = Misbehaviour(return_without_evidence=rate, skip_check=rate, seed=7)
-                model = Reading(Reference(example_judge(example), wrong))
-                watched = replace(inner, frame_message=slot_of)
-                asyncio.run(play(example, task, watched, model=model))
-                assert model.problems == []
+    watched = replace(inner, frame_message=slot_of)
+    for example, task in some_tasks(6):
+        for rate in (0.0, 0.8):
+            wrong = Misbehaviour(return_without_evidence=rate, skip_check=rate, seed=7)
+            model = Reading(reference(example, wrong))
+            await play(example, task, watched, model=model)
+            assert model.problems == []
     assert met
     assert blocked
 

@@ -5,56 +5,36 @@ from __future__ import annotations
 import json
 
 import pytest
-from desk_runs import ScriptedModel, calls, played
+from desk_runs import ScriptedModel, calls, play
 
 from sopilot.protocols import ModelReply
 
 
-def test_a_citation_of_nothing_is_answered_and_binds_nothing() -> None:
-    model = ScriptedModel(
-        [
-            calls(("pg_program_step", json.dumps({"operation": "start", "goal": "issue_card"}))),
-            calls(
-                (
-                    "pg_program_step",
-                    json.dumps({"operation": "call", "arguments": {"username": "anna"}}),
-                )
-            ),
-            calls(
-                (
-                    "pg_program_step",
-                    json.dumps({"operation": "return", "holds": True, "evidence": "#999"}),
-                )
-            ),
-            ModelReply("I stop here."),
-        ]
+async def test_a_citation_of_nothing_is_answered_and_binds_nothing() -> None:
+    steps = (
+        {"operation": "start", "goal": "issue_card"},
+        {"operation": "call", "arguments": {"username": "anna"}},
+        {"operation": "return", "holds": True, "evidence": "#999"},
     )
-    run = played("bank", "card-first", "pg-paper", model=model)
+    replies = [calls(("pg_program_step", json.dumps(step))) for step in steps]
+    model = ScriptedModel([*replies, ModelReply("I stop here.")])
+    run = await play("bank", "card-first", "pg-paper", model=model)
     problems = [note["problem"] for note in run.notes("malformed_step")]
     assert any("there is no result" in str(problem) for problem in problems)
     assert "return" not in run.kinds()
 
 
 @pytest.mark.parametrize("task", ["transfer-rent-share", "dispute-no-password"])
-def test_what_is_left_out_is_in_the_trace(task: str) -> None:
+async def test_what_is_left_out_is_in_the_trace(task: str) -> None:
     """The calls that `fused` writes are shorter; what was called is the same."""
-    fused, paged = played("bank", task, "fused"), played("bank", task, "pg")
-    made = [
-        [
-            (one.payload["action"], one.payload["arguments"])
-            for one in run.session.own_events
-            if one.kind == "domain_call"
-        ]
-        for run in (fused, paged)
-    ]
-    assert made[0] == made[1]
-    starts = [
-        one.payload["arguments"]
-        for run in (fused, paged)
-        for one in run.session.own_events
-        if one.kind == "start"
-    ]
-    assert starts[0] == starts[-1]
+    fused, paged = await play("bank", task, "fused"), await play("bank", task, "pg")
+    for kind in ("start", "domain_call"):
+        made = [
+            [(one.payload.get("action"), one.payload["arguments"])
+             for one in run.session.own_events if one.kind == kind]
+            for run in (fused, paged)
+        ]  # fmt: skip
+        assert made[0] == made[1]
     written = [
         arguments
         for note in fused.notes("model_request")

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from desk_runs import briefing_of, play
+from desk_runs import briefing_of, play, some_tasks
 
 from sopilot.handbook.requirements import Constant
 from sopilot.program.model import Act
-from sopilot.tasks.examples.example import bundled_names, load_example
+from sopilot.tasks.examples.example import bundled_names
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_literal, quote_value
 from sopilot.views.catalogue import VIEWS
@@ -77,11 +77,9 @@ async def test_frame_messages(example: str, view: str, language: str) -> None:
         seen.add(message.move.kind)
         return message
 
-    loaded = load_example(example)
-    for task in loaded.tasks[::12]:
-        watched = replace(VIEWS[view], frame_message=slot)
-        run = await play(loaded, task, watched, language=language)
-        assert run.judgement.passed
+    watched = replace(VIEWS[view], frame_message=slot)
+    for _, task in some_tasks(12, example):
+        assert (await play(example, task, watched, language=language)).judgement.passed
     assert {"start", "goal"} <= seen
 
 

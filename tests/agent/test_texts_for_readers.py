@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from dataclasses import replace
 
 import pytest
-from desk_runs import ScriptedModel, calls, play, played
+from desk_runs import ScriptedModel, calls, play, some_tasks
 
 from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.driver import Driver
@@ -133,34 +132,32 @@ def test_a_call_takes_what_the_waiting_program_has() -> None:
     assert completed(here, first.action, other, enters=True) == other
 
 
-def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:
+async def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:
     frame = slot("pg", START, CallOperation())
     assert (
         "If the user cannot give it, `pg_program_step` with operation `return`, `holds`: false."
     ) in frame
-    example = load_example("bank")
     start = '{"operation": "start", "goal": "issue_card"}'
     refuse = '{"operation": "fail", "reason": "the user cannot give username"}'
     model = ScriptedModel(
         [calls((TOOL_NAME, start)), ModelReply("Your username?"), calls((TOOL_NAME, refuse))]
     )
     user = ScriptedUser("A card, please.", {"shoe_size": 44})
-    run = asyncio.run(play(example, example.tasks[0], PG, model=model, user=user))
+    run = await play("bank", model=model, user=user)
     assert run.result.ending is Ending.REFUSED
     programs = dict(run.session.programs.programs)
     # As a closing audit sees them: the user's words are withheld in the sealed ones.
-    report = audit_trace(programs, asyncio.run(run.session.shown_events()))
+    report = audit_trace(programs, await run.session.shown_events())
     assert [one.code for one in report.findings] == []
     # Who refuses without having asked has no such ground.
     unasked = ScriptedModel([calls((TOOL_NAME, start)), calls((TOOL_NAME, refuse))])
-    run = asyncio.run(play(example, example.tasks[0], PG, model=unasked, user=user))
+    run = await play("bank", model=unasked, user=user)
     report = audit_trace(programs, [one.event for one in run.session.events])
     assert [one.code for one in report.findings] == ["refusal-without-cause"]
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "flat"])
-def test_words_and_the_end_need_not_fit_into_one_message(view: str) -> None:
-    example = load_example("bank")
+async def test_words_and_the_end_need_not_fit_into_one_message(view: str) -> None:
     end: tuple[str, str] = (
         ("end_session", '{"outcome": "refused", "reason": "no password"}')
         if view == "flat"
@@ -170,26 +167,31 @@ def test_words_and_the_end_need_not_fit_into_one_message(view: str) -> None:
     begun = [] if view == "flat" else [calls((TOOL_NAME, start))]
     model = ScriptedModel([*begun, ModelReply("I must refuse."), calls(end)])
     user = ScriptedUser("A card, please.", {})
-    run = asyncio.run(play(example, example.tasks[0], VIEWS[view], model=model, user=user))
+    run = await play("bank", view=view, model=model, user=user)
     assert run.result.ending is Ending.REFUSED
     assert run.result.reason == "no password"
     told = [m.content for m in run.result.messages if "nothing more to say" in m.content]
     assert len(told) == 1
     # Who then only talks on is left alone.
     talks = ScriptedModel([*begun, ModelReply("I must refuse."), ModelReply("Farewell.")])
-    run = asyncio.run(play(example, example.tasks[0], VIEWS[view], model=talks, user=user))
+    run = await play("bank", view=view, model=talks, user=user)
     assert run.result.ending in (Ending.ABANDONED, Ending.REFUSED)
 
 
-def test_a_farewell_is_not_answered_with_all_the_values() -> None:
-    async def answers(*said: str) -> list[str | None]:
-        user = ScriptedUser("A card, please.", {"username": "anna"})
-        return [await user.reply(one) for one in said]
-
-    assert asyncio.run(answers("I am sorry, this cannot be done.")) == [None]
-    assert asyncio.run(answers("办理完毕。")) == [None]
-    assert asyncio.run(answers("Please provide your username.")) == ['username: "anna"']
-    assert asyncio.run(answers("I cannot go on without your username?")) == ['username: "anna"']
+@pytest.mark.parametrize(
+    ("said", "answer"),
+    [
+        ("I am sorry, this cannot be done.", None),
+        ("办理完毕。", None),
+        ("Please provide your username.", 'username: "anna"'),
+        ("I cannot go on without your username?", 'username: "anna"'),
+    ],
+)
+async def test_a_farewell_is_not_answered_with_all_the_values(
+    said: str, answer: str | None
+) -> None:
+    user = ScriptedUser("A card, please.", {"username": "anna"})
+    assert await user.reply(said) == answer
 
 
 # --- the Chinese scaffold -------------------------------------------------------------
@@ -207,10 +209,10 @@ ENGLISH_WORDS = sorted(
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "state-only", "flat", "chunk"])
-def test_a_session_in_chinese_is_chinese(view: str) -> None:
+async def test_a_session_in_chinese_is_chinese(view: str) -> None:
     """All that the scaffold says: instructions, slots, answers, refusals, tools."""
     example = load_example("bank")
-    run = played("bank", example.tasks[0].id, view, language="zh")
+    run = await play("bank", view=view, language="zh")
     briefing = Briefing(example.handbook, {}, "zh")
     said = [
         message.content for message in run.result.messages if message.role in ("system", "tool")
@@ -228,9 +230,8 @@ def test_a_session_in_chinese_is_chinese(view: str) -> None:
 
 
 @pytest.mark.parametrize("example_name", ["bank", "clinic", "it"])
-def test_no_move_is_offered_twice(example_name: str) -> None:
+async def test_no_move_is_offered_twice(example_name: str) -> None:
     """Neither by the look-ahead of a slot nor by the answer to a step."""
-    example = load_example(example_name)
     slots: list[str] = []
 
     def slot_of(moment: Moment) -> FrameMessage:
@@ -239,9 +240,9 @@ def test_no_move_is_offered_twice(example_name: str) -> None:
         return message
 
     answers: list[str] = []
-    for task in example.tasks[::9]:
-        asyncio.run(play(example, task, replace(FUSED, frame_message=slot_of)))
-        run = asyncio.run(play(example, task, PG))
+    for _, task in some_tasks(9, example_name):
+        await play(example_name, task, replace(FUSED, frame_message=slot_of))
+        run = await play(example_name, task)
         answers += [m.content for m in run.result.messages if m.role == "tool"]
     for text in slots:
         after = [line[6:].split(": ", 1) for line in text.splitlines() if line.startswith("After ")]

@@ -5,21 +5,17 @@ Regenerate with ``SOPILOT_REGOLD=1 pytest tests/agent/test_view_goldens.py``.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import os
 from pathlib import Path
 
 import pytest
-from desk_runs import RecordingModel, briefing_of, play
+from desk_runs import RecordingModel, briefing_of, play, reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.agent.reference.executor import Reference
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelRequest
-from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.trace.events import DomainCall, DomainResult
 from sopilot.views.baselines import best, bm25
 from sopilot.views.catalogue import VIEWS
@@ -29,12 +25,11 @@ GOLDEN = Path(__file__).parent / "golden"
 EXAMPLE, TASK = "bank", "dispute-electronics"
 
 
-def prompts(view: str) -> list[ModelRequest]:
+async def prompts(view: str) -> list[ModelRequest]:
     """The requests of a run under the view; views that the reference cannot read get one."""
-    example = load_example(EXAMPLE)
-    recorder = RecordingModel(Reference(example_judge(example)))
+    recorder = RecordingModel(reference(EXAMPLE))
     try:
-        asyncio.run(play(example, example.task(TASK), VIEWS[view], model=recorder))
+        await play(EXAMPLE, TASK, view, model=recorder)
     except UserMistake:
         assert not VIEWS[view].machine
     return recorder.requests
@@ -50,8 +45,8 @@ def spelled(request: ModelRequest) -> str:
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_prompts(view: str) -> None:
-    made = prompts(view)
+async def test_prompts(view: str) -> None:
+    made = await prompts(view)
     moments = {"first": made[0]}
     if len(made) > 1:
         moments["middle"] = made[len(made) // 2]
@@ -72,8 +67,8 @@ SHOWN = [
 
 
 @pytest.mark.parametrize("view", SHOWN)
-def test_stable_text_first_and_slot_last(view: str) -> None:
-    made = prompts(view)
+async def test_stable_text_first_and_slot_last(view: str) -> None:
+    made = await prompts(view)
     firsts = {request.messages[0] for request in made}
     assert len(firsts) == 1
     for before, after in itertools.pairwise(made):
@@ -85,9 +80,9 @@ def test_stable_text_first_and_slot_last(view: str) -> None:
     assert len(slots) > (2 if view == "fused" else 5)
 
 
-def test_chunk_stays_within_its_budget() -> None:
+async def test_chunk_stays_within_its_budget() -> None:
     briefing = briefing_of(EXAMPLE)
-    for request in prompts("chunk"):
+    for request in await prompts("chunk"):
         chunk, position, _ = request.messages[-1].content.partition("Position: ")
         if position:
             assert len(chunk.rstrip()) <= briefing.largest_frame("dispute_payment")
