@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import pytest
 
@@ -29,6 +29,7 @@ from sopilot.views.catalogue import VIEWS
 
 VIEWS_WITH_A_MACHINE = tuple(name for name, view in VIEWS.items() if view.machine)
 FAILED = ToolResult(False, {"error": "no"})
+TILL = "abcdefghi"
 
 
 class AttackDesk:
@@ -137,6 +138,32 @@ async def desk_over(
 async def open_desk(handbook: str, answers: Answers, view: str = "pg") -> AttackDesk:
     settings = Settings(automation=VIEWS[view].automation)
     return await desk_over(programs_of(handbook), AnsweringTools(answers), settings=settings)
+
+
+def till(requires: str, act: str = "irreversible: true, confirm: false") -> str:
+    """A handbook whose `pay` needs some of these rules: `a` to `i`, each true if the answer of its
+    own `read_a` to `read_i` says so; `not_a`, `small`, and `wise`, which the model judges."""
+    reads = "".join(f"  read_{one}: {{input: {{user: string}}, read_only: true}}\n" for one in TILL)
+    rules = "".join(
+        f"  {one}(user): {{says: {one}., verify: read_{one}(user), verdict: result.yes}}\n"
+        for one in TILL
+    )
+    return f"""
+handbook: till
+actions:
+{reads}  pay: {{input: {{user: string, amount: {{type: number, required: false}}}}, {act}}}
+predicates:
+{rules}  not_a(user): {{says: not a., verify: read_a(user), verdict: "!result.yes"}}
+  small(amount): {{says: small., verify: arguments, verdict: amount < 5}}
+  wise(user): {{says: wise., verify: read_i(user), judged_by: model}}
+procedures:
+  pay: {{requires: {requires}}}
+"""
+
+
+async def till_desk(handbook: str, true: Collection[str], view: str = "pg") -> AttackDesk:
+    """``true`` are the rules that are so; it is looked at when a tool is called."""
+    return await open_desk(handbook, lambda name, _: {"yes": name[-1] in true}, view)
 
 
 async def at_the_act(

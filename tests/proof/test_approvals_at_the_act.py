@@ -259,19 +259,18 @@ actions:
   pay:
     input: {user: string, amount: number}
     irreversible: true
-    approval: {roles: [clerk, manager], needed: 2, when: amount > 1000}
+    approval: APPROVAL
 predicates:
   theirs(user, booking):
-    says: theirs
-    verify: read_booking(booking)
-    verdict: result.owner == user
+    {says: theirs, verify: read_booking(booking), verdict: result.owner == user}
 procedures:
   pay: {inputs: {booking: string}, requires: "theirs(user, booking)"}
 """
 
 
 async def test_what_people_make_of_a_call_needs_as_many_of_them() -> None:
-    desk = await open_desk(THEIRS, lambda name, given: {"owner": "eve"})
+    text = THEIRS.replace("APPROVAL", "{roles: [clerk, manager], needed: 2, when: amount > 1000}")
+    desk = await open_desk(text, lambda name, given: {"owner": "eve"})
     await desk.start("pay", user="a", amount=100, booking="b1")
     await desk.push({"read_booking": {"booking": "b1"}})
     await desk.call("pay", user="a", amount=100)
@@ -284,22 +283,10 @@ async def test_what_people_make_of_a_call_needs_as_many_of_them() -> None:
     assert not desk.made("pay")
 
 
-BOOKED = """
-handbook: x
-actions:
-  read_booking: {input: {booking: string}}
-  pay: {input: {user: string, amount: number}, irreversible: true, approval: manager}
-predicates:
-  theirs(user, booking):
-    {says: theirs, verify: read_booking(booking), verdict: result.owner == user}
-procedures:
-  pay: {inputs: {booking: string}, requires: "theirs(user, booking)"}
-"""
-
-
 @pytest.mark.parametrize("way", ["amended", "started anew", "the same"])
 async def test_an_approval_is_for_the_errand_that_people_saw(way: str) -> None:
-    desk = await open_desk(BOOKED, lambda name, given: {"owner": "ann"})
+    text = THEIRS.replace("APPROVAL", "manager")
+    desk = await open_desk(text, lambda name, given: {"owner": "ann"})
     given: dict[str, JSON] = {"user": "ann", "amount": 100}
     await desk.start("pay", **given, booking="b1")
     await desk.push(follow=True)

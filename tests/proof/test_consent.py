@@ -89,10 +89,12 @@ REFUEL = """
 handbook: tanks
 actions:
   refuel: {input: {tank: string}, irreversible: true, confirm: false, changes: []}
+  drain: {input: {tank: string}, irreversible: true, confirm: false, changes: []}
 predicates:
-  full(tank): {says: wanted, verify: user, question: "Shall {tank} be filled?"REUSABLE}
+  full(tank): {says: wanted, verify: user, question: "May we work on {tank}?"}
 procedures:
   refuel: {requires: full(tank)}
+  drain: {requires: full(tank)}
 """
 ABOUT = {"ask_user": {"question": "full", "tank": "t"}}
 
@@ -100,7 +102,7 @@ ABOUT = {"ask_user": {"question": "full", "tank": "t"}}
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize("reusable", [False, True])
 async def test_an_answer_serves_one_call(reusable: bool, view: str) -> None:
-    text = REFUEL.replace("REUSABLE", ", reusable: true" if reusable else "")
+    text = REFUEL.replace('?"}', '?", reusable: true}') if reusable else REFUEL
     desk = await open_desk(text, lambda name, given: {}, view)
     questions = answering(desk, "yes")
     await desk.start("refuel", tank="t")
@@ -122,7 +124,7 @@ async def test_an_answer_serves_one_call(reusable: bool, view: str) -> None:
 
 
 async def test_the_audit_finds_an_answer_that_served_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    desk = await open_desk(REFUEL.replace("REUSABLE", ""), lambda name, given: {})
+    desk = await open_desk(REFUEL, lambda name, given: {})
     answering(desk, "yes")
     await desk.start("refuel", tank="t")
     await desk.push(ABOUT)
@@ -137,10 +139,7 @@ async def test_the_audit_finds_an_answer_that_served_twice(monkeypatch: pytest.M
 
 
 async def test_an_answer_about_another_tank_is_not_used_up() -> None:
-    def answers(name: str, given: Mapping[str, JSON]) -> JSON:
-        return {}
-
-    desk = await open_desk(REFUEL.replace("REUSABLE", ""), answers)
+    desk = await open_desk(REFUEL, lambda name, given: {})
     questions = answering(desk, "yes")
     for tank in ("t", "u"):
         await desk.start_anew("refuel", tank=tank)
@@ -150,19 +149,6 @@ async def test_an_answer_about_another_tank_is_not_used_up() -> None:
     await desk.push()
     await desk.done("refuel", tank="t")
     assert len(questions) == 2
-
-
-TWO_ACTIONS = """
-handbook: tanks
-actions:
-  refuel: {input: {tank: string}, irreversible: true, confirm: false, changes: []}
-  drain: {input: {tank: string}, irreversible: true, confirm: false, changes: []}
-predicates:
-  full(tank): {says: wanted, verify: user, question: "May we work on {tank}?"}
-procedures:
-  refuel: {requires: full(tank)}
-  drain: {requires: full(tank)}
-"""
 
 
 async def _refuel_left_open(in_flight: bool) -> tuple[AttackDesk, asyncio.Event]:
@@ -180,7 +166,7 @@ async def _refuel_left_open(in_flight: bool) -> tuple[AttackDesk, asyncio.Event]
             raise TimeoutError("no answer in time")
         return {}
 
-    desk = await open_desk(TWO_ACTIONS, tank_farm)
+    desk = await open_desk(REFUEL, tank_farm)
     answering(desk, "yes")
     await desk.start("refuel", tank="t")
     await desk.push(ABOUT)

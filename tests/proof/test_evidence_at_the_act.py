@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import AttackDesk, at_the_act, errors, open_desk
+from attack_desk import AttackDesk, at_the_act, errors, open_desk, till, till_desk
 
 from counter_desk import HandClock
 from small_desks import programs_of
@@ -396,22 +396,11 @@ async def test_long_values_are_rechecked_one_by_one() -> None:
     await desk.held("sign", "`legal` must be true, but is false", first=first, second=second)
 
 
-EITHER = """
-handbook: x
-actions:
-  read_a: {input: {user: string}}
-  read_b: {input: {user: string}}
-  pay: {input: {user: string}, irreversible: true, recheck: true}
-predicates:
-  a(user): {says: a, verify: read_a(user), verdict: result.ok}
-  b(user): {says: b, verify: read_b(user), verdict: result.ok}
-procedures:
-  pay: {requires: {first: [a(user), b(user)]}}
-"""
+RECHECKED = "irreversible: true, recheck: true"
 
 
-async def first_option_taken(world: dict[str, bool]) -> AttackDesk:
-    desk = await open_desk(EITHER, lambda name, given: {"ok": world.get(name)})
+async def first_option_taken(true: set[str]) -> AttackDesk:
+    desk = await till_desk(till("{first: [a(user), b(user)]}", RECHECKED), true)
     await desk.start("pay", user="u")
     await desk.call("read_b", user="u")
     await desk.push({"read_a": {"user": "u"}})
@@ -420,9 +409,9 @@ async def first_option_taken(world: dict[str, bool]) -> AttackDesk:
 
 @pytest.mark.parametrize("b_holds", [False, True])
 async def test_calls_that_a_second_look_leads_to_are_read_again_too(b_holds: bool) -> None:
-    world = {"read_a": True, "read_b": True}
-    desk = await first_option_taken(world)
-    world.update(read_a=False, read_b=b_holds)
+    true = {"a", "b"}
+    desk = await first_option_taken(true)
+    true -= {"a"} if b_holds else {"a", "b"}
     if b_holds:
         await desk.done("pay", user="u")
         await desk.session.operate(Complete())
@@ -435,7 +424,7 @@ async def test_calls_that_a_second_look_leads_to_are_read_again_too(b_holds: boo
 async def test_the_audit_finds_an_answer_that_was_not_read_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = await first_option_taken({"read_a": True, "read_b": True})
+    desk = await first_option_taken({"a", "b"})
     monkeypatch.setattr(admission, "_reads", lambda session, call: False)
     await desk.done("pay", user="u")
     await desk.session.operate(Complete())
@@ -478,23 +467,12 @@ async def test_a_case_that_a_second_look_names_is_read_again() -> None:
     assert desk.tools.made[-2:-1] == [("read_case", {"case_id": "case-1"})]
 
 
-JUDGED = """
-handbook: x
-actions:
-  read_a: {input: {user: string}}
-  pay: {input: {user: string}, irreversible: true, recheck: true}
-predicates:
-  calm(user): {says: calm, verify: read_a(user), judged_by: model}
-procedures:
-  pay: {requires: calm(user)}
-"""
-
-
 @pytest.mark.parametrize("changed", [False, True])
 async def test_a_models_verdict_counts_if_a_second_look_finds_nothing_new(changed: bool) -> None:
     world: dict[str, JSON] = {"notes": ["one"]}
     user = {"user": "u"}
-    desk = await at_the_act(JUDGED, lambda *_: dict(world), "pay", user, {"read_a": user})
+    book = till("wise(user)", RECHECKED)
+    desk = await at_the_act(book, lambda *_: dict(world), "pay", user, {"read_i": user})
     if changed:
         world["notes"] = ["one", "two"]
         await desk.held("pay", "answers that aren't the newest", user="u")

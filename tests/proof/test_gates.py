@@ -15,6 +15,8 @@ from attack_desk import (
     at_the_act,
     errors,
     open_desk,
+    till,
+    till_desk,
     without_proof,
 )
 
@@ -193,18 +195,6 @@ async def test_open_shut_or_neither_as_the_guard_and_the_audit_read_it(
     await played.end()
 
 
-LEVEL = """
-handbook: till
-actions:
-  login: {input: {user: string, password: string}}
-  pay: {input: {user: string, amount: number}, irreversible: true, confirm: false}
-predicates:
-  strong(user): {says: ok, established_by: "login(user, password)", verdict: "result.level >= 2"}
-procedures:
-  pay: {requires: strong(user)}
-"""
-
-
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize(
     ("answers", "paid"),
@@ -223,12 +213,12 @@ async def test_the_newest_answer_opens_it(view: str, answers: list[Any], paid: b
     def world(action: str, given: Mapping[str, JSON]) -> JSON:
         return left.pop(0) if action == "login" else {"paid": True}
 
-    values = {"user": "ann", "amount": 1}
-    login = {"user": "ann", "password": "x"}
-    desk = await at_the_act(LEVEL, world, "pay", values, {"login": login}, view)
+    login: dict[str, JSON] = {"number": 1, "password": "x"}
+    text = LEVELS.replace("result.ok", "result.level >= 2")
+    desk = await at_the_act(text, world, "pay", {"number": 1}, {"login": login}, view)
     for _ in answers[1:]:
         await desk.call("login", **login)
-    answer = await desk.call("pay", **values)
+    answer = await desk.call("pay", number=1)
     assert (answer.status is CallStatus.DONE) == paid
     assert bool(desk.made("pay")) == paid
 
@@ -313,18 +303,6 @@ async def test_a_gate_that_was_opened_for_a_look_alike_is_not_proven_shut(
     assert ("gate-shut" in errors(desk)) is held
 
 
-RULE = """
-handbook: till
-actions:
-  look: {input: {user: string}, read_only: true}
-  pay: {input: {user: string}, irreversible: true, confirm: false}
-predicates:
-  known(user): {says: ok, verify: look(user), verdict: result.known}
-procedures:
-  pay: {requires: known(user)}
-"""
-
-
 @pytest.mark.parametrize(
     ("looks", "holds", "grade"),
     [(False, True, "claimed"), (False, None, None), (True, True, "proven")],
@@ -332,10 +310,10 @@ procedures:
 async def test_a_verdict_in_the_trace_has_its_proof_level(
     looks: bool, holds: bool | None, grade: str | None
 ) -> None:
-    desk = await open_desk(RULE, lambda action, given: {"known": True})
+    desk = await till_desk(till("a(user)"), "a")
     await desk.start("pay", user="ann")
     await desk.session.operate(Call())
     if looks:
-        await desk.call("look", user="ann")
+        await desk.call("read_a", user="ann")
     outcome = await desk.session.operate(Return(holds))
     assert outcome.events[0].payload.get("grade") == grade

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from attack_desk import (
     FAILED,
-    VIEWS_WITH_A_MACHINE,
     AttackDesk,
     errors,
     open_desk,
@@ -100,33 +99,26 @@ async def at_the_counter(desk: AttackDesk, handbook: str) -> None:
     await desk.push({"by_mail": {"email": "a@x"}, "read_order": {"order": "o"}})
 
 
-@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
+@pytest.mark.parametrize("broken", [False, True])
 @pytest.mark.parametrize("handbook", [SAME_PARAMETER, OTHER_PARAMETER, ONE_PROCEDURE])
 async def test_somebody_else_by_another_way_closes_what_the_first_one_opened(
-    handbook: str, view: str
+    handbook: str, broken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counter = Counter()
-    desk = await open_desk(handbook, counter.answer, view)
-    await at_the_counter(desk, handbook)
-    await desk.call("by_phone", number="22")
-    await desk.held("cancel", "`mailed` must be true", order="o", customer="anna")
-    assert (counter.serving, counter.wronged) == ("bob", [])
-    await desk.call("by_mail", email="a@x")
-    await desk.done("cancel", order="o", customer="anna")
-    assert counter.wronged == []
-    assert unproven(desk) == set()
-
-
-@pytest.mark.parametrize("handbook", [SAME_PARAMETER, OTHER_PARAMETER, ONE_PROCEDURE])
-async def test_the_audit_finds_it_by_itself(handbook: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the guard is broken, the audit finds it by itself."""
     counter = Counter()
     desk = await open_desk(handbook, counter.answer)
     await at_the_counter(desk, handbook)
     await desk.call("by_phone", number="22")
-    without_proof(monkeypatch)
+    await desk.held("cancel", "`mailed` must be true", order="o", customer="anna")
+    assert (counter.serving, counter.wronged) == ("bob", [])
+    if broken:
+        without_proof(monkeypatch)
+    else:
+        await desk.call("by_mail", email="a@x")
     await desk.done("cancel", order="o", customer="anna")
-    assert counter.wronged == ["bob"]
-    assert "gate-shut" in errors(desk)
+    assert counter.wronged == ["bob"] * broken
+    assert ("gate-shut" in errors(desk)) is broken
+    assert bool(unproven(desk)) is broken
 
 
 @pytest.mark.parametrize(
