@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attacked_handbooks import NAMED, ORIGINS
 from attacks_on_values import BALANCE, Given, State
-from scripted_moves import ENTER, Case, Cited, Move, call, say, start
+from scripted_moves import ENTER, Cited, Desk, Move, call, say, start
 
 from sopilot.values.json import JSON
 
@@ -32,15 +32,11 @@ def _reads_once(user: str) -> tuple[Move, ...]:
     )
 
 
-READ_AGAIN = Case(
-    7,
-    "the newest no is not in the session",
+READ_AGAIN = Desk(
     BALANCE.replace("irreversible: true", "irreversible: true, recheck: true"),
     _falling,
-    _reads_once("ann"),
-    ("covered",),
     _reads_once("bob"),
-)
+).attacked(7, "the newest no is not in the session", _reads_once("ann"), "covered")
 """The machine itself reads once more, just before the act."""
 
 
@@ -81,7 +77,7 @@ def _origins(name: str, given: Given, state: State) -> JSON:
     return {"cancelled": given.get("number") != "F2", "done": True}
 
 
-def _archives(user: str, case_id: str) -> tuple[Move, ...]:
+def archiving(user: str, case_id: JSON) -> tuple[Move, ...]:
     return (
         start("archive", user=user),
         ENTER,
@@ -103,51 +99,19 @@ def _refunds(booking: str, *flights: str) -> tuple[Move, ...]:
     )
 
 
+_NAMED = Desk(NAMED, _limits, _sends("eve", "ann"))
+
 ON_EVIDENCE = (
-    Case(
-        7,
-        "the older yes under the newer no",
-        BALANCE,
-        _falling,
-        _cites_the_older("ann"),
-        ("covered",),
-        _cites_the_older("bob"),
+    Desk(BALANCE, _falling, _cites_the_older("bob")).attacked(
+        7, "the older yes under the newer no", _cites_the_older("ann"), "covered"
     ),
     READ_AGAIN,
-    Case(
-        8,
-        "two calls of one action",
-        NAMED,
-        _limits,
-        _sends("ann", "eve"),
-        ("richer",),
-        _sends("eve", "ann"),
+    _NAMED.attacked(8, "two calls of one action", _sends("ann", "eve"), "richer"),
+    _NAMED.attacked(8, "result is what was called last", _sends("zoe", "ann"), "free"),
+    Desk(ORIGINS, _origins, archiving("bob", "case-of-bob")).attacked(
+        9, "somebody else's case", archiving("ann", "case-of-bob"), "case_closed"
     ),
-    Case(
-        8,
-        "result is what was called last",
-        NAMED,
-        _limits,
-        _sends("zoe", "ann"),
-        ("free",),
-        _sends("eve", "ann"),
-    ),
-    Case(
-        9,
-        "somebody else's case",
-        ORIGINS,
-        _origins,
-        _archives("ann", "case-of-bob"),
-        ("case_closed",),
-        _archives("bob", "case-of-bob"),
-    ),
-    Case(
-        9,
-        "one flight of two",
-        ORIGINS,
-        _origins,
-        _refunds("flying", "F1"),
-        ("cancelled", "read_flight"),
-        _refunds("grounded", "F1", "F3"),
+    Desk(ORIGINS, _origins, _refunds("grounded", "F1", "F3")).attacked(
+        9, "one flight of two", _refunds("flying", "F1"), "cancelled", "read_flight"
     ),
 )

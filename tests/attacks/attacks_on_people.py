@@ -3,46 +3,41 @@
 from __future__ import annotations
 
 from attacks_on_values import Given, State
-from scripted_moves import ENTER, Case, call, say, start
+from scripted_moves import ENTER, Case, Desk, call, say, start
 
 from sopilot.values.json import JSON
 
-_ACTIONS = """
+SAME_PARAMETER = """
 handbook: orders
 actions:
   by_mail: {input: {email: string}, changes: []}
   by_phone: {input: {number: string}, changes: []}
   cancel: {input: {customer: string}, irreversible: true}
-"""
-SAME_PARAMETER = f"""{_ACTIONS}
 predicates:
   mailed(customer):
-    says: The customer {{customer}} was found by mail.
+    says: The customer {customer} was found by mail.
     established_by: by_mail(email)
     verdict: result.customer == customer
     principal: true
   phoned(customer):
-    says: The customer {{customer}} was found by telephone.
+    says: The customer {customer} was found by telephone.
     established_by: by_phone(number)
     verdict: result.customer == customer
     principal: true
 procedures:
-  cancel: {{requires: mailed(customer)}}
+  cancel: {requires: mailed(customer)}
 """
-OTHER_PARAMETER = f"""{_ACTIONS}
-predicates:
-  mailed(customer):
-    says: The customer {{customer}} was found by mail.
-    established_by: by_mail(email)
-    verdict: result.customer == customer
-    principal: true
-  phoned(number):
-    says: Somebody with the number {{number}} is on the line.
+OTHER_PARAMETER = SAME_PARAMETER.replace(
+    """phoned(customer):
+    says: The customer {customer} was found by telephone.
     established_by: by_phone(number)
-    principal: true
-procedures:
-  cancel: {{requires: mailed(customer)}}
-"""
+    verdict: result.customer == customer
+""",
+    """phoned(number):
+    says: Somebody with the number {number} is on the line.
+    established_by: by_phone(number)
+""",
+)
 _CUSTOMERS = {"a@x": "anna", "b@x": "bob", "11": "anna", "22": "bob"}
 
 
@@ -62,19 +57,12 @@ _ANNA = (
 _ACT = call("cancel", customer="anna")
 
 
-def _by_telephone(name: str, handbook: str) -> Case:
-    return Case(
-        15,
-        name,
-        handbook,
-        _found,
-        (*_ANNA, call("by_phone", number="22"), _ACT),
-        ("`mailed` must be true",),
-        (*_ANNA, call("by_phone", number="22"), call("by_mail", email="a@x"), _ACT),
+_BOB = call("by_phone", number="22")
+_HONEST = (*_ANNA, _BOB, call("by_mail", email="a@x"), _ACT)
+
+ON_PEOPLE: tuple[Case, ...] = tuple(
+    Desk(handbook, _found, _HONEST).attacked(
+        15, f"somebody else by {way}", (*_ANNA, _BOB, _ACT), "`mailed` must be true"
     )
-
-
-ON_PEOPLE: tuple[Case, ...] = (
-    _by_telephone("somebody else by telephone", SAME_PARAMETER),
-    _by_telephone("somebody else by a number", OTHER_PARAMETER),
+    for way, handbook in {"telephone": SAME_PARAMETER, "a number": OTHER_PARAMETER}.items()
 )

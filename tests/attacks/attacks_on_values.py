@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from attacked_handbooks import CLAIMS, DOOR, FROZEN, GATE, HALF, TYPED
-from scripted_moves import DONE, ENTER, FAILED, Case, Cited, Move, call, say, start
+from scripted_moves import DONE, ENTER, FAILED, Cited, Desk, Move, call, say, start
 
 from sopilot.values.json import JSON
 
@@ -153,61 +153,74 @@ def _transfer(amount: int, to: str) -> dict[str, JSON]:
     return {"user": "ann", "amount": amount, "to": to}
 
 
+_CLAIM = Desk(CLAIMS, _claims, PAY)
+_GUEST = Desk(DOOR, _guests, OPENED)
+_HALF = Desk(
+    HALF,
+    _debts,
+    (
+        start("close", user="bob"),
+        ENTER,
+        call("read_account", user="bob"),
+        call("read_debts", user="bob"),
+        say(True, "read_account", "read_debts"),
+        call("close", user="bob"),
+    ),
+)
+_LOGIN = Desk(GATE, _gate, (start("close", user="ann"), *LOGIN, call("close", user="ann")))
+_BALANCE = Desk(
+    BALANCE,
+    _money,
+    (
+        start("transfer", **_transfer(40, "x")),
+        *COVERED,
+        start("transfer", **_transfer(40, "y")),
+        *COVERED,
+        call("transfer", **_transfer(40, "y")),
+        DONE,
+        READ,
+        call("transfer", **_transfer(40, "x")),
+    ),
+)
+_OF_GUEST_1, _FOR_GUEST_2 = call("look_up", guest="guest-1"), call("open_door", guest="guest-2")
+
 ON_VALUES = (
-    Case(
+    _CLAIM.attacked(
         1,
         "the amount is named only at the payment",
-        CLAIMS,
-        _claims,
         (start("pay", claim="c-1"), *CHECK_CLAIM, call("pay", claim="c-1", amount=999_999)),
-        ("covers",),
-        PAY,
+        "covers",
     ),
-    Case(
+    _GUEST.attacked(
         2,
         "evidence about one guest, the door for another",
-        DOOR,
-        _guests,
-        (
-            start("open_door"),
-            call("look_up", guest="guest-1"),
-            ENTER,
-            say(True, Cited(0)),
-            call("open_door", guest="guest-2"),
-        ),
-        ("known", 'look_up(guest="guest-2")'),
-        OPENED,
+        (start("open_door"), _OF_GUEST_1, ENTER, say(True, Cited(0)), _FOR_GUEST_2),
+        "known",
+        'look_up(guest="guest-2")',
     ),
-    Case(
+    _GUEST.attacked(
         2,
         "evidence from before the start, about another guest",
-        DOOR,
-        _guests,
         (
-            call("look_up", guest="guest-1"),
+            _OF_GUEST_1,
             start("open_door", guest="guest-2"),
             ENTER,
             say(True, Cited(0)),
-            call("open_door", guest="guest-2"),
+            _FOR_GUEST_2,
         ),
-        ("known", 'look_up(guest="guest-2")'),
-        OPENED,
+        "known",
+        'look_up(guest="guest-2")',
         by_proof=False,
     ),
-    Case(
+    _LOGIN.attacked(
         2,
         "logged in as one customer, acted for another",
-        GATE,
-        _gate,
         (start("close"), *LOGIN, call("close", user="bob")),
-        ("logged_in",),
-        (start("close", user="ann"), *LOGIN, call("close", user="ann")),
+        "logged_in",
     ),
-    Case(
+    _HALF.attacked(
         3,
         "one call of two",
-        HALF,
-        _debts,
         (
             start("close", user="ann"),
             ENTER,
@@ -215,68 +228,40 @@ ON_VALUES = (
             say(True, "read_account"),
             call("close", user="ann"),
         ),
-        ("settled", "read_debts"),
-        (
-            start("close", user="bob"),
-            ENTER,
-            call("read_account", user="bob"),
-            call("read_debts", user="bob"),
-            say(True, "read_account", "read_debts"),
-            call("close", user="bob"),
-        ),
+        "settled",
+        "read_debts",
     ),
     *(
-        Case(
-            4,
-            f"not frozen, because of {user}",
-            FROZEN,
-            _statuses,
-            _not_frozen(user),
-            ("frozen",),
-            _not_frozen("ann"),
+        Desk(FROZEN, _statuses, _not_frozen("ann")).attacked(
+            4, f"not frozen, because of {user}", _not_frozen(user), "frozen"
         )
         for user in STATUSES
         if user != "ann"
     ),
-    Case(
+    _CLAIM.attacked(
         5,
         "text at the start, a number at the act",
-        CLAIMS,
-        _claims,
-        (
-            start("pay", claim="c-1", amount="400"),
-            *CHECK_CLAIM,
-            call("pay", claim="c-1", amount=400),
-        ),
-        ("`start` `pay` first",),
-        PAY,
+        (start("pay", claim="c-1", amount="400"), *CHECK_CLAIM, PAY[-1]),
+        "`start` `pay` first",
         by_proof=False,
     ),
-    Case(
+    _CLAIM.attacked(
         5,
         "a number at the start, text at the act",
-        CLAIMS,
-        _claims,
         (*PAID, call("pay", claim="c-1", amount="400")),
-        ("amount",),
-        PAY,
+        "amount",
         by_proof=False,
     ),
-    Case(
+    Desk(TYPED, _numbers, CALLED_BACK).attacked(
         5,
         "a block list of numbers, a number as text",
-        TYPED,
-        _numbers,
         (start("call_back", number="123"), *NOT_BLOCKED, call("call_back", number="123")),
-        ("call_back",),
-        CALLED_BACK,
+        "call_back",
         by_proof=False,
     ),
-    Case(
+    _BALANCE.attacked(
         6,
         "two processes on one balance",
-        BALANCE,
-        _money,
         (
             start("transfer", **_transfer(80, "x")),
             *COVERED,
@@ -286,41 +271,26 @@ ON_VALUES = (
             DONE,
             call("transfer", **_transfer(80, "x")),
         ),
-        ("covered",),
-        (
-            start("transfer", **_transfer(40, "x")),
-            *COVERED,
-            start("transfer", **_transfer(40, "y")),
-            *COVERED,
-            call("transfer", **_transfer(40, "y")),
-            DONE,
-            READ,
-            call("transfer", **_transfer(40, "x")),
-        ),
+        "covered",
         before=[("transfer", _transfer(80, "y"))],
     ),
     *(
-        Case(
+        Desk(DEMOLITION, _guests, OPENED).attacked(
             13,
             f"no procedure, {where}",
-            DEMOLITION,
-            _guests,
             (*before, call("demolish", guest="guest-1")),
-            ("no procedure of this handbook", "demolish"),
-            OPENED,
+            "no procedure of this handbook",
+            "demolish",
             by_proof=False,
         )
         for where, before in {"nothing started": (), "all else proven": OPENED[:-1]}.items()
     ),
     *(
-        Case(
+        Desk(PAYEES.replace("VERDICT", f'"{verdict}"'), _list, _paid_to("bob")).attacked(
             14,
             f"a payee that looks like a listed one, {operator}",
-            PAYEES.replace("VERDICT", f'"{verdict}"'),
-            _list,
             _paid_to("MAL\u200bLORY"),
-            ("listed",),
-            _paid_to("bob"),
+            "listed",
         )
         for operator, verdict in LOOK_ALIKES.items()
     ),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from attacks_on_values import DOOR, Given, State
-from scripted_moves import ENTER, Case, Copied, Move, call, say, start
+from attacked_handbooks import DOOR, ORIGINS
+from attacks_on_evidence import archiving
+from attacks_on_values import Given, State
+from scripted_moves import ENTER, Copied, Desk, Move, call, say, start
 
 from sopilot.values.json import JSON
 
@@ -106,22 +108,13 @@ def _invited(name: str, given: Given, state: State) -> JSON:
     return {"known": given["guests"] in (GUESTS, GUESTS[:1])}
 
 
-KNOWN_GUESTS = (ENTER, call("look_up", guests=GUESTS), say(True, "look_up"))
+INVITED = (
+    start("invite", guests=GUESTS),
+    ENTER,
+    call("look_up", guests=GUESTS),
+    say(True, "look_up"),
+)
 
-FOUND = """
-handbook: found
-actions:
-  find_case: {input: {user: string}}
-  read_case: {input: {case_id: string}}
-  archive: {input: {user: string}, irreversible: true}
-predicates:
-  case_closed(user):
-    says: The case of {user} is closed.
-    verify: {all: [find_case(user), read_case(find_case.case_id)]}
-    verdict: result.status == 'closed'
-procedures:
-  archive: {requires: case_closed(user)}
-"""
 OPEN_CASE = "case-" + "x" * 450 + "-ann"
 CLOSED_CASE = "case-" + "x" * 450 + "-bob"
 
@@ -132,86 +125,50 @@ def _cases(name: str, given: Given, state: State) -> JSON:
     return {"status": "open" if given.get("case_id") == OPEN_CASE else "closed"}
 
 
-def _archives(user: str, case_id: JSON) -> tuple[Move, ...]:
-    return (
-        start("archive", user=user),
-        ENTER,
-        call("find_case", user=user),
-        call("read_case", case_id=case_id),
-        say(True, "find_case", "read_case"),
-        call("archive", user=user),
-    )
-
-
-FOUND_CASE = Case(
+FOUND_CASE = Desk(ORIGINS, _cases, archiving("bob", Copied(otherwise=CLOSED_CASE))).attacked(
     12,
     "a cut value of an earlier answer",
-    FOUND,
-    _cases,
-    _archives("ann", OPEN_CASE[:79] + "…"),
-    ("case_closed", "read_case"),
-    _archives("bob", Copied(otherwise=CLOSED_CASE)),
+    archiving("ann", OPEN_CASE[:79] + "…"),
+    "case_closed",
+    "read_case",
 )
+_SPELLED = Desk(SPELLED, _totals, _releases("four"))
+_WORD = Desk(WORD, _nothing, LENT)
+_LONG = Desk(DOOR, _orders, COPIES)
 
 ON_WORDS = (
-    Case(
-        10,
-        "text with NUL",
-        SPELLED,
-        _totals,
-        _releases("four", code="ok-1\0evil"),
-        ("release",),
-        _releases("four"),
-        by_proof=False,
+    _SPELLED.attacked(
+        10, "text with NUL", _releases("four", code="ok-1\0evil"), "release", by_proof=False
     ),
     *(
-        Case(
-            10,
-            f"half of {order}",
-            SPELLED,
-            _totals,
-            _releases(order),
-            ("large",),
-            _releases("four"),
-        )
+        _SPELLED.attacked(10, f"half of {order}", _releases(order), "large")
         for order in ("five", "five and nothing")
     ),
-    Case(
+    _WORD.attacked(
         11,
         "a model's word where nobody said that it counts",
-        WORD,
-        _nothing,
         (start("release", amount=5), ENTER, say(True), call("release", amount=5)),
-        ("reasonable",),
-        LENT,
+        "reasonable",
         judged="sensible",
     ),
-    Case(
+    _WORD.attacked(
         11,
         "a model's word about another amount",
-        WORD,
-        _nothing,
         (*LENT[:-1], call("lend", amount=6)),
-        ("amount",),
-        LENT,
+        "amount",
         by_proof=False,
         judged="sensible",
     ),
-    Case(
+    _LONG.attacked(
         12,
         "a text that the executor cut itself",
-        DOOR,
-        _orders,
         (*COPIES[:-1], call("open_door", guest=GOOD_ORDER[:79] + "…")),
-        ("guest",),
-        COPIES,
+        "guest",
         by_proof=False,
     ),
-    Case(
+    _LONG.attacked(
         12,
         "a text that was copied from another frame",
-        DOOR,
-        _orders,
         (
             start("open_door", guest=BAD_ORDER),
             ENTER,
@@ -221,22 +178,14 @@ ON_WORDS = (
             say(True, "look_up"),
             call("open_door", guest=Copied(0, otherwise=BAD_ORDER)),
         ),
-        ("guest",),
-        COPIES,
+        "guest",
         by_proof=False,
     ),
-    Case(
+    Desk(LISTS, _invited, (*INVITED, call("invite", guests=Copied(otherwise=GUESTS)))).attacked(
         12,
         "one guest of a list that is too long for a frame",
-        LISTS,
-        _invited,
-        (start("invite", guests=GUESTS), *KNOWN_GUESTS, call("invite", guests=GUESTS[:1])),
-        ("guests",),
-        (
-            start("invite", guests=GUESTS),
-            *KNOWN_GUESTS,
-            call("invite", guests=Copied(otherwise=GUESTS)),
-        ),
+        (*INVITED, call("invite", guests=GUESTS[:1])),
+        "guests",
         by_proof=False,
     ),
     FOUND_CASE,

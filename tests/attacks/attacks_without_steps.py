@@ -4,7 +4,7 @@ that open themselves."""
 from __future__ import annotations
 
 from attacks_on_values import BALANCE, READ, Given, State
-from scripted_moves import Case, Move, call, judge
+from scripted_moves import Case, Desk, Move, call, judge
 
 from sopilot.values.json import JSON
 from sopilot.views.guard_answers import VALUE_TOOL
@@ -73,14 +73,12 @@ def _transfer(amount: float, **extra: JSON) -> dict[str, JSON]:
 
 def _repeated(name: str, again: dict[str, JSON]) -> Case:
     first, other = _transfer(40), _transfer(41)
-    return Case(
+    honest = (READ, call("transfer", **first), READ, call("transfer", **other))
+    return Desk(BALANCE, _money, honest).attacked(
         16,
         name,
-        BALANCE,
-        _money,
-        (READ, call("transfer", **first), READ, call("transfer", **again)),
-        ("already",),
-        (READ, call("transfer", **first), READ, call("transfer", **other)),
+        (*honest[:-1], call("transfer", **again)),
+        "already",
         before=[("transfer", first)],
         unled=True,
     )
@@ -105,33 +103,23 @@ def _fill(note: str) -> dict[str, JSON]:
 _FILLED = (call("fill", **_fill("a")), call("fill", **_fill("b")))
 
 
-def _reused(name: str, confirm: str, replies: tuple[str, ...], *, honest: bool = True) -> Case:
+def _reused(name: str, confirm: str, replies: tuple[str, ...]) -> Case:
     """The user answers for one tank; ``yes`` once more for the honest twin is in ``replies``."""
-    return Case(
+    return Desk(TANKS.replace("CONFIRM", confirm), _money, _FILLED[:1]).attacked(
         17,
         name,
-        TANKS.replace("CONFIRM", confirm),
-        _money,
         _FILLED,
-        ("the user",),
-        _FILLED[:1],
-        before=[("fill", _fill("a"))] if honest else [],
+        "the user",
+        before=[("fill", _fill("a"))],
         unled=True,
         replies=replies,
     )
 
 
 def _handed_out(name: str, *served: str) -> Case:
-    return Case(
-        18,
-        name,
-        COUNTER,
-        _money,
-        (*(call("serve", customer=who) for who in served), call("hand_out", customer="anna")),
-        ("served",),
-        (call("serve", customer="bob"), call("hand_out", customer="bob")),
-        unled=True,
-    )
+    moves = (*(call("serve", customer=who) for who in served), call("hand_out", customer="anna"))
+    honest = (call("serve", customer="bob"), call("hand_out", customer="bob"))
+    return Desk(COUNTER, _money, honest).attacked(18, name, moves, "served", unled=True)
 
 
 def _bobs_locker(name: str, given: Given, state: State) -> JSON:
@@ -147,30 +135,20 @@ def _emptied(served: str, claimed: str) -> tuple[Move, ...]:
 
 def _claimed(name: str, served: str, claimed: str, says: str) -> Case:
     """The model claims who the customer is: the tool has no argument for that."""
-    return Case(
-        18,
-        name,
-        LOCKERS,
-        _bobs_locker,
-        _emptied(served, claimed),
-        (says,),
-        _emptied("bob", "bob"),
-        done=[("empty_locker", {"locker": "7"})],
-        unled=True,
+    done = [("empty_locker", {"locker": "7"})]
+    return Desk(LOCKERS, _bobs_locker, _emptied("bob", "bob")).attacked(
+        18, name, _emptied(served, claimed), says, done=done, unled=True
     )
 
 
 WITHOUT_STEPS: tuple[Case, ...] = (
     _repeated("the same act again", _transfer(40)),
     _repeated("the same act, spelled otherwise", _transfer(40.0)),
-    Case(
+    Desk(LENDING, _money, (*_LENT, judge("sensible", True), _LENT[-1])).attacked(
         17,
         "a judgement for a second act",
-        LENDING,
-        _money,
         _LENT,
-        ("sensible",),
-        (*_LENT, judge("sensible", True), _LENT[-1]),
+        "sensible",
         done=[("lend", _lend("x")), ("lend", _lend("y"))],
         before=[("lend", _lend("x"))],
         unled=True,

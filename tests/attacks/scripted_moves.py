@@ -7,6 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from sopilot.agent.approvers import action_schema
 from sopilot.compiler.pipeline import compile_handbook
@@ -137,6 +138,20 @@ class Case:
 
     def briefing(self) -> Briefing:
         return _briefing(self.handbook)
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What is attacked: a handbook and its world, with the honest moves that go through there."""
+
+    handbook: str
+    answers: Answers
+    honest: Sequence[Move]
+
+    def attacked(
+        self, number: int, name: str, moves: Sequence[Move], *says: str, **more: Any
+    ) -> Case:
+        return Case(number, name, self.handbook, self.answers, moves, says, self.honest, **more)
 
 
 @cache

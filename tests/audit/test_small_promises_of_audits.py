@@ -84,7 +84,7 @@ BOOK = load_handbook(
 def test_a_yes_that_the_user_said_to_an_agent_of_others(
     answer: str | None, codes: list[str]
 ) -> None:
-    said = [UserWords(0, "Pay ann.", "")]
+    said = [UserWords(0, "Yes hello, pay ann.", "")]
     if answer is not None:
         said.append(UserWords(2, answer, "A payment for ann. Is that right?"))
     call = SessionCall(3, "pay", {"user": "ann"}, answered=3, ok=True, value={}, message=3)
