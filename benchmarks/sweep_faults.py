@@ -31,7 +31,7 @@ from typing import Any
 
 import sopilot
 from campaign import parts
-from faulty_endpoint import completion, scripted_answer
+from scripted_answers import completion, scripted_answer
 from sopilot.models.wire import read_reply, wire_request
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot_lab.experiments import trial as _trial

@@ -3,60 +3,28 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import Plan, serving
 from click.testing import CliRunner, Result
 
 from sopilot.cli.main import sopilot
 from sopilot.runner.qualifications import checked_view
 from sopilot.runner.sources import open_source
 
-EMPTY = {
+EMPTY = """{
     "choices": [{"message": {"role": "assistant", "content": ""}, "finish_reason": "stop"}],
-    "usage": {"prompt_tokens": 1000, "completion_tokens": 1},
-}
+    "usage": {"prompt_tokens": 1000, "completion_tokens": 1}
+}"""
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SOPILOT_HOME", str(tmp_path / "home"))
     return tmp_path / "home"
-
-
-@contextmanager
-def endpoint(status: int, body: object, *, hang: float = 0.0) -> Iterator[str]:
-    """Answers everything alike, on loopback."""
-
-    class Answering(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            time.sleep(hang)
-            data = json.dumps(body).encode()
-            self.rfile.read(int(self.headers["content-length"]))
-            try:
-                self.send_response(status)
-                self.send_header("content-length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
-            except OSError:
-                return  # nobody waits any more
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            return None
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answering)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1#m"
-    finally:
-        server.shutdown()
-        server.server_close()
 
 
 def gate(model: str, *words: str) -> Result:
@@ -70,19 +38,18 @@ def document(result: Result) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("status", "body", "hang", "said"),
+    ("plan", "said"),
     [
-        (200, EMPTY, 0.0, "the answer is empty"),
-        (401, {"error": "no key"}, 0.0, "HTTP 401"),
-        (200, EMPTY, 5.0, "no answer within 0.6 s"),
+        (Plan(raw=EMPTY), "the answer is empty"),
+        (Plan(status=401), "HTTP 401"),
+        (Plan(raw=EMPTY, delay=5.0), "no answer within 0.6 s"),
     ],
 )
-def test_a_broken_endpoint_is_called_broken(
-    status: int, body: object, hang: float, said: str
-) -> None:
-    with endpoint(status, body, hang=hang) as model:
+def test_a_broken_endpoint_is_called_broken(plan: Plan, said: str) -> None:
+    with serving(plan) as server:
+        model = f"{server.url}#m"
         begun = time.monotonic()
-        result = gate(model, "--timeout", "0.3" if hang else "30", "--json")
+        result = gate(model, "--timeout", "0.3" if plan.delay else "30", "--json")
         assert result.exit_code == 1, result.output
         found = document(result)
     assert found["answer"] == "broken"
@@ -96,7 +63,8 @@ def test_a_broken_endpoint_is_called_broken(
 
 
 def test_what_was_spent_is_told_also_by_a_broken_check() -> None:
-    with endpoint(200, EMPTY) as model:
+    with serving(Plan(raw=EMPTY)) as server:
+        model = f"{server.url}#m"
         told = gate(model, "--price", "2", "10").stdout
         again = document(gate(model, "--json"))
     assert "verdict for " in told

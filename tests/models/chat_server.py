@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import chain, repeat
 from typing import Any
 
 
@@ -21,6 +26,14 @@ class Plan:
     drop: bool = False
     delay: float = 0.0
     cut: bool = False
+
+    @property
+    def text(self) -> str:
+        if self.raw is not None:
+            return self.raw
+        if self.status != 200:
+            return json.dumps({"error": {"message": f"status {self.status}", "code": None}})
+        return json.dumps({"choices": [{"index": 0, "message": self.message}], "usage": USAGE})
 
 
 def saying(text: str) -> Plan:
@@ -42,65 +55,65 @@ USAGE = {
 }
 
 
-class ChatServer:
-    def __init__(self, plans: Sequence[Plan]) -> None:
-        self._plans = list(plans)
+class ChatServer(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, plan: Callable[[bytes], Plan]) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.plan = plan
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
-        self.port = 0
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/v1"
+        return f"http://127.0.0.1:{self.server_port}/v1"
 
-    async def handle(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                lines = head.split("\r\n")
-                headers = {k.lower(): v for k, _, v in (line.partition(": ") for line in lines[1:])}
-                body = json.loads(await reader.readexactly(int(headers["content-length"])))
-                self.requests.append(body)
-                self.headers.append(headers)
-                plan = self._plans[min(len(self.requests), len(self._plans)) - 1]
-                await asyncio.sleep(plan.delay)
-                if plan.drop:
-                    writer.transport.abort()
-                    return
-                writer.write(self._answer(plan))
-                await writer.drain()
-                if plan.cut:
-                    return
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A client that went away is no news."""
 
-    def _answer(self, plan: Plan) -> bytes:
-        if plan.raw is not None:
-            text = plan.raw
-        elif plan.status != 200:
-            text = json.dumps({"error": {"message": f"status {plan.status}"}})
-        else:
-            text = json.dumps({"choices": [{"index": 0, "message": plan.message}], "usage": USAGE})
-        payload = text.encode()
-        head = [f"HTTP/1.1 {plan.status} X", "content-type: application/json"]
-        head += [f"{name}: {value}" for name, value in plan.headers.items()]
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: ChatServer
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        self.server.headers.append({name.lower(): value for name, value in self.headers.items()})
+        self.server.requests.append(json.loads(body))
+        plan = self.server.plan(body)
+        time.sleep(plan.delay)
+        self.close_connection = plan.drop or plan.cut
+        if plan.drop:
+            # A reset, not a polite end.
+            linger = struct.pack("ii", 1, 0)
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            self.connection.close()
+            return
+        payload, length = plan.text.encode(), ("content-length", str(len(plan.text.encode())))
         if plan.cut:
-            payload = payload[: len(payload) // 2]
-            head.append("transfer-encoding: chunked")
-            payload = f"{len(payload):x}\r\n".encode() + payload + b"\r\n"
-        else:
-            head.append(f"content-length: {len(payload)}")
-        return "\r\n".join(head).encode() + b"\r\n\r\n" + payload
+            half = payload[: len(payload) // 2]
+            payload, length = b"%x\r\n%b\r\n" % (len(half), half), ("transfer-encoding", "chunked")
+        self.send_response(plan.status)
+        for name, value in (("content-type", "application/json"), length, *plan.headers.items()):
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(payload)
+
+    def log_message(self, format: str, *arguments: object) -> None:
+        """Stay silent."""
 
 
-@asynccontextmanager
-async def serving(*plans: Plan) -> AsyncIterator[ChatServer]:
-    server = ChatServer(plans)
-    listener = await asyncio.start_server(server.handle, "127.0.0.1", 0)
-    server.port = listener.sockets[0].getsockname()[1]
+@contextmanager
+def serving(*plans: Plan, plan: Callable[[bytes], Plan] | None = None) -> Iterator[ChatServer]:
+    """Answer by the plans in turn, the last one again and again, or by ``plan`` of the request."""
+    in_turn = chain(plans, repeat(plans[-1])) if plans else iter(())
+    server = ChatServer(plan or (lambda _: next(in_turn)))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
     try:
         yield server
     finally:
-        listener.close()
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -42,7 +42,7 @@ QUICK = Retries(attempts=3, first_seconds=0.01)
 
 async def ask(*plans: Plan) -> tuple[ModelReply, int]:
     attempts = Attempts()
-    async with serving(*plans) as server:
+    with serving(*plans) as server:
         model = HttpModel(server.url, "m", key="secret")
         try:
             reply = await complete_with_retries(model, HELLO, QUICK, attempts=attempts)
@@ -66,7 +66,7 @@ async def test_parallel_tool_calls() -> None:
 
 
 async def test_the_request_on_the_wire() -> None:
-    async with serving(saying("ok")) as server:
+    with serving(saying("ok")) as server:
         model = HttpModel(server.url, "m", key="secret")
         await model.complete(replace(HELLO, seed=7, reply_tokens=50))
         await model.close()
@@ -114,7 +114,7 @@ async def test_retry_after_is_obeyed() -> None:
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    async with serving(Plan(status=429, headers={"retry-after": "17"}), saying("ok")) as server:
+    with serving(Plan(status=429, headers={"retry-after": "17"}), saying("ok")) as server:
         model = HttpModel(server.url, "m")
         await complete_with_retries(model, HELLO, Retries(), sleep=sleep)
         await model.close()
@@ -143,7 +143,7 @@ async def test_a_session_over_the_wire() -> None:
     briefing, view = open_source("bank").briefing(task.goal), VIEWS["official"]
     tools = load_example("bank").make_tools(task)
     session = await open_run(MemoryStore(), briefing, view, tools=tools)
-    async with serving(*plans) as server:
+    with serving(*plans) as server:
         model, user = HttpModel(server.url, "m"), ScriptedUser(task.request, task.inputs)
         result = await run_session(
             session, briefing, view=view, model=model, user=user, retries=QUICK

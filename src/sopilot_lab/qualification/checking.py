@@ -21,6 +21,7 @@ from sopilot.agent.providers import (
     complete_with_retries,
 )
 from sopilot.agent.result import Ending
+from sopilot.models.open import close_model
 from sopilot.program.model import Program
 from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
 from sopilot.tasks.task import Task
@@ -134,6 +135,8 @@ class Qualification:
                         group.create_task(self._listen(work))
         except TimeoutError:
             self.stopped = f"the budget of {self.spending.allowance.minutes:g} minutes"
+        finally:
+            await close_model(self.probed)
 
     @contextmanager
     def _opened_arms(self) -> Iterator[None]:

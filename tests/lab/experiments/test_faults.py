@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import Plan
+from chat_server import serving as planned
 from tiny import HOME, bench_command, run_bench, tiny_upstream
 
-from faulty_endpoint import FAULTS, Endpoint, serving
+from scripted_answers import MODEL, completion, scripted_answer
 from sopilot.agent.providers import Retries
 from sopilot_lab.experiments import sweep
 from sopilot_lab.experiments import sweep as _shard
@@ -27,6 +33,65 @@ from sopilot_lab.experiments.sweep import make_configuration
 from sopilot_lab.sopbench.reference import TaskReference
 
 QUICK = ("--runner", "plain", "--most-missing", "1", "--alias", "m")
+FAULTS = (
+    "429", "400", "401", "500", "hang", "html", "cut-json", "empty", "filter", "wrong-schema",
+    "dropped", "wrong-model",
+)  # fmt: skip
+
+
+class Endpoint:
+    """Answers as a scripted model does, and fails with ``fault`` at this rate. Whether a request
+    fails depends on what it asks and how often it was asked before, on nothing else: two sweeps
+    meet the same faults, whatever the order of their tasks."""
+
+    def __init__(self, fault: str = "", rate: float = 0.0, seed: int = 0) -> None:
+        self.fault, self.rate, self.seed = fault, rate, seed
+        self.asked: Counter[str] = Counter()
+        self.failed = 0
+        self._lock = threading.Lock()
+
+    @property
+    def requests(self) -> int:
+        return self.asked.total()
+
+    def plan(self, body: bytes) -> Plan:
+        key = hashlib.sha256(body).hexdigest()
+        with self._lock:
+            self.asked[key] += 1
+            drawn = hashlib.sha256(f"{self.seed} {self.fault} {key} {self.asked[key]}".encode())
+            fails = int(drawn.hexdigest()[:8], 16) / 2**32 < self.rate
+            self.failed += fails
+            whole = completion(scripted_answer(json.loads(body)), self.requests)
+        return failing(self.fault, whole) if fails else Plan(raw=json.dumps(whole))
+
+
+def failing(fault: str, whole: dict[str, Any]) -> Plan:
+    if fault.isdecimal():
+        return Plan(status=int(fault))
+    if fault in ("dropped", "hang"):
+        return Plan(drop=True, delay=2.0 if fault == "hang" else 0.0)
+    if fault == "html":
+        return Plan(raw="<!doctype html><html><body>Bad gateway</body></html>")
+    if fault == "cut-json":
+        text = json.dumps(whole)
+        return Plan(raw=text[: len(text) // 2])
+    content: dict[str, Any] = {
+        "empty": "", "filter": "I cannot", "wrong-schema": {"text": 5}, "wrong-model": "I refuse.",
+    }  # fmt: skip
+    (choice,) = whole["choices"]
+    choice["message"] = {"role": "assistant", "content": content[fault]}
+    if fault == "filter":
+        choice["finish_reason"] = "content_filter"
+    if fault == "wrong-model":
+        whole["model"] = "another-model"
+    return Plan(raw=json.dumps(whole))
+
+
+@contextmanager
+def serving(endpoint: Endpoint) -> Iterator[str]:
+    """Its address, as ``--model`` takes it."""
+    with planned(plan=endpoint.plan) as server:
+        yield f"{server.url}#{MODEL}"
 
 
 @pytest.fixture(scope="module")
