@@ -82,7 +82,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         ("audit/agreement", "audit_agreement.py", "domains"),
         ("scale/records", "scale.py records", _smallest_store),
         ("scale/audit", "scale.py audit", "sessions"),
-        ("scale/throughput", "scale.py throughput", lambda f: f["audit"]["sessions"]),
+        ("scale/throughput", "scale.py throughput", "group_commit"),
         ("crashes/sessions", "crashes.py sessions", lambda f: f["sqlite"]["crashes"]),
         ("crashes/chaos", "crashes.py chaos", "minutes"),
         ("crashes/records", "crashes.py records", "points"),
