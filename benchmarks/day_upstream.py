@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import mcp_types as types
-import uvicorn
 from mcp.server.lowlevel import Server
+
+from mcp_processes import serve_http
 
 KEY = "sopilot/key"
 _ORDER = {"order": {"type": "string"}}
@@ -57,12 +58,7 @@ async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.Call
 
 async def main() -> None:
     server: Server[Any] = Server("shop", on_list_tools=list_tools, on_call_tool=call_tool)
-    app = server.streamable_http_app(host="127.0.0.1")
-    config = uvicorn.Config(
-        app, host="127.0.0.1", port=int(sys.argv[1]), log_level="error",
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    await uvicorn.Server(config).serve()
+    await serve_http(server, int(sys.argv[1]))
 
 
 if __name__ == "__main__":

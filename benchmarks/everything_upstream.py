@@ -26,6 +26,8 @@ from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
+from mcp_processes import serve_http
+
 Context = ServerRequestContext[Any, Any]
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(60)).decode()
 SOUND = base64.b64encode(b"RIFF$\x00\x00\x00WAVEfmt ").decode()
@@ -360,11 +362,7 @@ async def main() -> None:
     parsed = parser.parse_args()
     server = Everything(modern=parsed.modern).server
     if parsed.http is not None:
-        import uvicorn
-
-        app = server.streamable_http_app(host="127.0.0.1")
-        config = uvicorn.Config(app, host="127.0.0.1", port=parsed.http, log_level="error")
-        await uvicorn.Server(config).serve()
+        await serve_http(server, parsed.http)
         return
     options = server.create_initialization_options()
     async with stdio_server() as (read, write), server.lifespan(server) as state:

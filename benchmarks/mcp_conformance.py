@@ -11,7 +11,6 @@ the user's cache. Exits 1 if something passes directly and not through the gatew
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from typing import Any
 
 from campaign import main
 from everything_upstream import EVERYTHING
-from mcp_processes import SOPILOT, free_port, serving
+from mcp_processes import SOPILOT, cached, free_port, npm_modules, serving
 
 HERE = Path(__file__).resolve().parent
 VERSION = "0.1.16"
@@ -47,14 +46,8 @@ procedures:
 
 def suite() -> list[str]:
     """The command that runs it."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sopilot"
-    folder = cache / f"conformance@{VERSION}"
-    modules = folder / "node_modules"
+    modules = npm_modules(cached(f"sopilot/conformance@{VERSION}"), *PACKAGES)
     program = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-    if not program.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--silent", "--no-audit", "--prefix", str(folder), *PACKAGES]
-        subprocess.run(command, check=True, timeout=600)
     own = modules / ".bin" / "node"
     return [str(own) if own.exists() else str(shutil.which("node")), str(program)]
 

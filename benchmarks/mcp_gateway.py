@@ -24,7 +24,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from campaign import main
-from mcp_processes import ECHO, ECHO_HANDBOOK, SOPILOT, free_port, serving
+from mcp_processes import ECHO, echo_gateway, free_port, serving
 
 ROUNDS = 10
 MOST_ADDED_MS = {"stdio": 6.0, "http": 10.0}
@@ -69,12 +69,9 @@ async def compared(direct: Client, through: Client, calls: int) -> dict[str, flo
 async def over_stdio(home: Path, calls: int) -> dict[str, float]:
     program, *arguments = ECHO
     upstream = StdioServerParameters(command=program, args=arguments)
-    arguments = [
-        *SOPILOT[1:], "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK,
-        "--upstream", f"echo={shlex.join(ECHO)}", "--pass-through", "echo",
-    ]  # fmt: skip
+    program, *arguments = echo_gateway(shlex.join(ECHO))
     environment = {"SOPILOT_HOME": str(home)}
-    gateway = StdioServerParameters(command=SOPILOT[0], args=arguments, env=environment)
+    gateway = StdioServerParameters(command=program, args=arguments, env=environment)
     async with Client(upstream) as direct, Client(gateway) as through:
         return await compared(direct, through, calls)
 
@@ -82,10 +79,7 @@ async def over_stdio(home: Path, calls: int) -> dict[str, float]:
 async def over_http(home: Path, calls: int) -> dict[str, float]:
     there, own = free_port(), free_port()
     address = f"http://127.0.0.1:{there}/mcp"
-    command = [
-        *SOPILOT, "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK,
-        "--http", f"127.0.0.1:{own}", "--upstream", f"echo={address}", "--pass-through", "echo",
-    ]  # fmt: skip
+    command = echo_gateway(address, "--http", f"127.0.0.1:{own}")
     with serving([*ECHO, "--http", str(there)], there), serving(command, own, home):
         # The same protocol era on both sides: the one with connections.
         gateway = Client(f"http://127.0.0.1:{own}/mcp")

@@ -1,6 +1,6 @@
 """MCP servers in processes of their own, for the measurements; as a program, one that echoes.
 
-python benchmarks/mcp_processes.py [--http PORT [--stateless]]
+python benchmarks/mcp_processes.py [--http PORT]
 """
 
 from __future__ import annotations
@@ -25,6 +25,26 @@ SOPILOT = (sys.executable, "-m", "sopilot.cli.main")
 ECHO = (sys.executable, __file__)
 ECHO_HANDBOOK = str(Path(__file__).with_name("echo.yaml"))
 STARTING_SECONDS = 60.0
+
+
+def echo_gateway(upstream: str, *options: str) -> list[str]:
+    """The command of a gateway to the echoing server, whose tool it passes through."""
+    known = ("--handbook", ECHO_HANDBOOK, "--upstream", f"echo={upstream}")
+    return [*SOPILOT, "gateway", "--view", "pg", *known, "--pass-through", "echo", *options]
+
+
+def cached(folder: str) -> Path:
+    """A folder of the user's cache."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", folder)
+
+
+def npm_modules(folder: Path, *packages: str) -> Path:
+    """Packages from npm, installed once."""
+    if not (folder / "node_modules").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--silent", "--no-audit", "--prefix", str(folder), *packages]
+        subprocess.run(command, check=True, timeout=600)
+    return folder / "node_modules"
 
 
 def free_port() -> int:
@@ -68,6 +88,14 @@ def _answers(port: int) -> bool:
         return client.connect_ex(("127.0.0.1", port)) == 0
 
 
+async def serve_http(server: Server[Any], port: int) -> None:
+    import uvicorn
+
+    app = server.streamable_http_app()
+    config = uvicorn.Config(app, port=port, log_level="error", timeout_graceful_shutdown=1)
+    await uvicorn.Server(config).serve()
+
+
 async def _list(ctx: Any, params: Any) -> types.ListToolsResult:
     schema = {"type": "object"}
     echo = types.Tool(name="echo", description="Says it back.", input_schema=schema)
@@ -81,16 +109,10 @@ async def _call(ctx: Any, params: types.CallToolRequestParams) -> types.CallTool
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--http", type=int)
-    parser.add_argument("--stateless", action="store_true")
     options = parser.parse_args()
-    port = options.http
     server: Server[Any] = Server("echo", on_list_tools=_list, on_call_tool=_call)
-    if port is not None:
-        import uvicorn
-
-        app = server.streamable_http_app(stateless_http=options.stateless)
-        config = uvicorn.Config(app, port=port, log_level="error")
-        await uvicorn.Server(config).serve()
+    if options.http is not None:
+        await serve_http(server, options.http)
         return
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

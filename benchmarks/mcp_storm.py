@@ -19,7 +19,7 @@ from typing import Any
 
 from campaign import main
 from mcp_load import Client
-from mcp_processes import ECHO, ECHO_HANDBOOK, SOPILOT, free_port, serving
+from mcp_processes import ECHO, echo_gateway, free_port, serving
 from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.machine.replay import whole_events
 from sopilot.stores.sqlite import SQLiteStore
@@ -62,11 +62,8 @@ def payload(headers: dict[str, str], content: bytes) -> dict[str, Any]:
 
 async def storm(clients: int, requests: int, home: Path) -> dict[str, Any]:
     own = free_port()
-    command = [
-        *SOPILOT, "gateway", "--view", "pg", "--handbook", ECHO_HANDBOOK,
-        "--http", f"127.0.0.1:{own}", "--upstream", f"echo={shlex.join(ECHO)}",
-        "--share-upstream", "--pass-through", "echo",
-    ]  # fmt: skip
+    address = ("--http", f"127.0.0.1:{own}")
+    command = echo_gateway(shlex.join(ECHO), *address, "--share-upstream")
     each = requests // clients
     with serving(command, own, home):
         everyone = [MarkedClient(own, f"client-{number}") for number in range(clients)]

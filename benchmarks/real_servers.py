@@ -30,7 +30,10 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from campaign import main
+from mcp_processes import SOPILOT, cached, npm_modules
+from sopilot.handbook.reader import load_handbook
 
+CACHE = cached("sopilot-servers")
 NPM = {
     name: f"@modelcontextprotocol/server-{name}" for name in ("filesystem", "everything", "memory")
 }
@@ -44,21 +47,13 @@ _VOLATILE = r"\b[0-9a-f]{40}\b|\b\d{1,2}:\d{2}:\d{2} [AP]M\b"
 """Hashes of commits, and the time of day."""
 
 
-def cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sopilot-servers"
-
-
 def npm_server(name: str) -> list[str]:
-    package = cache() / "node_modules" / NPM[name]
-    if not package.exists():
-        cache().mkdir(parents=True, exist_ok=True)
-        command = ["npm", "install", "--silent", "--no-audit", "--prefix", str(cache())]
-        subprocess.run([*command, *NPM.values()], check=True, timeout=600)
+    package = npm_modules(CACHE, *NPM.values()) / NPM[name]
     return ["node", str(package / "dist" / "index.js")]
 
 
 def pypi_server(name: str) -> list[str]:
-    folder = cache() / name
+    folder = CACHE / name
     program = folder / "bin" / f"mcp-server-{name}"
     if not program.exists():
         venv.create(folder, with_pip=True)
@@ -348,7 +343,7 @@ def gateway(server: Server, folder: Path) -> list[str]:
     (home / "servers.json").write_text(json.dumps({"mcpServers": {server.name: entry}}))
     options = ["--handbook", str(home / "handbook.yaml"), str(home / "servers.json")]
     places = ["--store", f"sqlite:{home}/sessions.db"]
-    return [sys.executable, "-m", "sopilot.cli.main", "gateway", *options, *places]
+    return [*SOPILOT, "gateway", *options, *places]
 
 
 async def answers(
@@ -369,8 +364,6 @@ def shown(result: types.CallToolResult, folder: Path) -> str:
 
 
 def actions(handbook: str) -> dict[str, str]:
-    from sopilot.handbook.reader import load_handbook
-
     known = load_handbook(handbook, "handbook.yaml").actions
     return {action.tool: name for name, action in known.items() if action.tool}
 
