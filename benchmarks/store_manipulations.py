@@ -11,6 +11,7 @@ from typing import Any
 from sopilot.records.log import PREFIX, LogEntry, digest_of, is_journal
 from sopilot.stores.schema import EVENTS_PER_SESSION
 from sopilot.trace.chain import decode_line, encode_line, genesis, seal_all, seal_line
+from sopilot.trace.events import Event
 
 TABLES = (
     "sessions", "heads", "events", "payloads", "programs", "signatures", "actions", "log", "seals",
@@ -47,6 +48,19 @@ def write_lines(db: sqlite3.Connection, number: int, lines: list[str], session_i
     db.execute(
         "UPDATE heads SET seq = ?, hash = ? WHERE session = ?", (len(lines) - 1, last, number)
     )
+
+
+def events_of(db: sqlite3.Connection, number: int) -> list[Event]:
+    return [decode_line(line).event for line in lines_of(db, number)]
+
+
+def write_events(
+    db: sqlite3.Connection, number: int, events: list[Event], session_id: str
+) -> list[str]:
+    """The session as if these events had happened, with their hashes."""
+    sealed = seal_all(events, genesis(session_id))
+    write_lines(db, number, [encode_line(each) for each in sealed], session_id)
+    return [each.hash for each in sealed]
 
 
 def remove(db: sqlite3.Connection, number: int) -> None:
@@ -98,8 +112,7 @@ def insert_session(db: sqlite3.Connection, source: random.Random) -> set[str]:
     ).lastrowid
     assert made is not None
     db.execute("INSERT INTO heads VALUES (?, -1, '', 0, '', 1, 0, 'new', 0, '{}')", (made,))
-    events = [decode_line(line).event for line in lines_of(db, number)]
-    write_lines(db, made, [encode_line(line) for line in seal_all(events, genesis(new))], new)
+    write_events(db, made, events_of(db, number), new)
     if source.random() < 0.5:
         entries = log_of(db)
         place = source.randrange(len(entries))
@@ -129,24 +142,25 @@ def swap_sessions(db: sqlite3.Connection, source: random.Random) -> set[str]:
     first, second = lines_of(db, one), lines_of(db, other)
     honest = source.random() < 0.5
     for number, session_id, lines in ((one, one_id, second), (other, other_id, first)):
-        if honest:
-            events = [decode_line(line).event for line in lines]
-            lines = [encode_line(sealed) for sealed in seal_all(events, genesis(session_id))]
         write_lines(db, number, lines, session_id)
+        if honest:
+            write_events(db, number, events_of(db, number), session_id)
     db.execute("UPDATE actions SET session = -1 WHERE session = ?", (one,))
     db.execute("UPDATE actions SET session = ? WHERE session = ?", (one, other))
     db.execute("UPDATE actions SET session = ? WHERE session = -1", (other,))
     return {one_id, other_id}
 
 
+def with_another(events: list[Event], source: random.Random) -> list[Event]:
+    place = source.randrange(len(events))
+    later = events[place]._replace(at=events[place].at + 1)
+    return [*events[:place], later, *events[place + 1 :]]
+
+
 def rewrite_session(db: sqlite3.Connection, source: random.Random) -> set[str]:
     """One event is another, and every hash behind it is right again."""
     number, session_id = source.choice(sessions_of(db))
-    events = [decode_line(line).event for line in lines_of(db, number)]
-    place = source.randrange(len(events))
-    events[place] = events[place]._replace(at=events[place].at + 1)
-    sealed = seal_all(events, genesis(session_id))
-    write_lines(db, number, [encode_line(line) for line in sealed], session_id)
+    write_events(db, number, with_another(events_of(db, number), source), session_id)
     return {session_id}
 
 
@@ -154,12 +168,9 @@ def rewrite_all(db: sqlite3.Connection, source: random.Random) -> set[str]:
     """Every session, and the log with entries that fit the new ones."""
     places: dict[str, list[str]] = {}
     for number, session_id in sessions_of(db):
-        events = [decode_line(line).event for line in lines_of(db, number)]
         shift = source.randrange(1, 1000)
-        moved = [event._replace(at=event.at + shift) for event in events]
-        sealed = seal_all(moved, genesis(session_id))
-        write_lines(db, number, [encode_line(line) for line in sealed], session_id)
-        places[session_id] = [line.hash for line in sealed]
+        moved = [event._replace(at=event.at + shift) for event in events_of(db, number)]
+        places[session_id] = write_events(db, number, moved, session_id)
     entries = [
         entry._replace(hash=places[entry.session_id][entry.seq]) if entry.seq >= 0 else entry
         for entry in log_of(db)
@@ -171,13 +182,10 @@ def rewrite_all(db: sqlite3.Connection, source: random.Random) -> set[str]:
 def rewrite_and_go_on(db: sqlite3.Connection, source: random.Random) -> set[str]:
     """An event before the sealed one is another, and the session has grown since."""
     number, session_id = source.choice(sessions_of(db))
-    events = [decode_line(line).event for line in lines_of(db, number)]
-    place = source.randrange(len(events))
-    events[place] = events[place]._replace(at=events[place].at + 1)
+    events = with_another(events_of(db, number), source)
     note = {"name": "x", "details": {}}
     events.append(events[-1]._replace(seq=len(events), kind="note", payload=note, actor="user"))
-    sealed = seal_all(events, genesis(session_id))
-    write_lines(db, number, [encode_line(line) for line in sealed], session_id)
+    write_events(db, number, events, session_id)
     return {session_id}
 
 

@@ -57,12 +57,6 @@ def test_random_trees() -> None:
     random_cases(2_500, seed=1)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 12))
-def test_random_trees_campaign(seed: int) -> None:
-    random_cases(10_000, seed)
-
-
 def shapes(leaves: int) -> Iterator[Tree | None]:
     """Every operator tree with that many leaf positions (``None`` marks a leaf)."""
     if leaves == 1:
@@ -129,8 +123,3 @@ def exhaust(leaves: int) -> int:
 @pytest.mark.parametrize("leaves", [1, 2, 3])
 def test_every_small_tree(leaves: int) -> None:
     assert exhaust(leaves) > 0
-
-
-@pytest.mark.slow
-def test_every_tree_of_four_leaves() -> None:
-    assert exhaust(4) > 500_000
