@@ -22,12 +22,14 @@ _QUESTION = re.compile(r"[^.!?。！？\n]*[?？]")
 _ANYTHING_ELSE = re.compile(
     r"\b(any|some)(thing|one)? (else|more|other|further)\b|其他|别的", re.IGNORECASE
 )
-_YES_OR_NO = re.compile(r"\byes or no\b|是或否|是否", re.IGNORECASE)
+_YES_OR_NO = re.compile(r"\byes(?: or |/)no\b|是或否|是否", re.IGNORECASE)
 _OTHERWISE = re.compile(
-    r"\b(?:not|no|never|without|instead|stop|cancel|abort|undo|keep|wait|hold|or|either)\b|n't\b"
-    r"|不|取消|停止|还是|或者",
+    r"\b(?:not|no|never|without|instead|stop|cancel|abort|undo|keep|wait|hold|or|either|object|mind"
+    r"|against|wrong|declin\w+|den(?:y|ied)|refuse|reject|skip|drop|delay|postpone|block|reverse|revoke"
+    r"|delete|remove)\b|n't\b|不|取消|停止|还是|或者|反对|拒绝|暂缓|推迟|放弃|撤销|撤回|跳过",
     re.IGNORECASE,
 )
+_PAST = re.compile(r"\W*(?:did|was|were|has|have|had)\b|.*(?:之前|已经|了吗|过吗)", re.IGNORECASE)
 _REFUSES = re.compile(
     r"\b(?:can(?:not|'t)|can not|could(?:n't| not)|unable|not (?:able|possible|allowed|eligible)"
     r"|won't|will not|unfortunately|sorry|declin\w+|refus\w+|denied)\b|无法|不能|不可以|抱歉|拒绝",
@@ -110,14 +112,15 @@ def doubt_of_yes(
 
 
 def _asks_one_thing(text: str, call: SessionCall, wording: str) -> bool:
-    """Whether a question offers no choice, and isn't put the other way round."""
+    """Whether a question offers no choice, isn't put the other way round, and asks what to do."""
     question = _YES_OR_NO.sub("", text)
     for value in call.arguments.values():
         for part in parts_of(value):
             question = question.replace(part, "") if isinstance(part, str) and part else question
     odd = {word.casefold() for word in _OTHERWISE.findall(question.replace("’", "'"))}
     own = {word.casefold() for word in _OTHERWISE.findall(wording.replace("_", " "))}
-    return odd <= own and len(questions(text)) <= 1
+    every = questions(text)
+    return odd <= own and len(every) <= 1 and not any(map(_PAST.match, every))
 
 
 def _is_about(

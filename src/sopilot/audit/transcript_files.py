@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sopilot.audit.state import SessionCall
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.values.json import JSON, escape_references, plain, plain_mapping, unique
+from sopilot.values.json import JSON, escape_references, parts_of, plain, plain_mapping, unique
 
 _TOOL_LIKE = re.compile(
     r"(tool|function)[_-]?(call|use|result|response|output)|_call(_output)?$", re.I
@@ -36,7 +36,7 @@ _CALL_TYPES, _RESULT_TYPES = ("function_call", "tool_use"), ("function_call_outp
 _TIMES = ("timestamp", "created_at", "created")
 
 
-_TEXT_TYPES = ("text", "input_text", "output_text")
+_TEXT_TYPES = ("text", "input_text", "output_text", "refusal")
 
 
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
@@ -121,16 +121,13 @@ def text_of(content: object) -> object:
 
 def spoken_text(content: object) -> str | None:
     """The words of a message, beside pictures, results and thoughts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list | tuple) else ()
-    texts = [
-        part["text"]
-        for part in parts
-        if isinstance(part, Mapping)
-        and part.get("type") in _TEXT_TYPES
-        and isinstance(part.get("text"), str)
-    ]
+    parts = [content] if isinstance(content, str) else content
+    texts: list[str] = []
+    for part in parts if isinstance(parts, list | tuple) else ():
+        if isinstance(part, Mapping) and part.get("type") in _TEXT_TYPES:
+            part = part.get("refusal" if part["type"] == "refusal" else "text")
+        if isinstance(part, str):
+            texts.append(part)
     return "".join(texts) if texts else None
 
 
@@ -219,13 +216,21 @@ _ERROR_KEYS = ("error", "errors", "isError", "is_error")
 
 _NO_SUCCESS = re.compile(
     r"\b(?:not|no|fail\w*|errors?|denied|declined|rejected|refused|invalid|incorrect|wrong|unable"
-    r"|unauthori[sz]ed|forbidden|expired|insufficient|cannot|sorry|unsuccessful\w*)\b"
-    r"|\btime[d-]? ?out\b|n't\b|失败|错误|无法|拒绝|无效|不|未",
+    r"|unauthori[sz]ed|forbidden|expired|insufficient|cannot|sorry|unsuccessful\w*|false|missing"
+    r"|pending|locked|blocked|suspended|disabled|unknown|\w*required|too many|try again)\b"
+    r"|\btime[d-]? ?out\b|n't\b|please enter"
+    r"|失败|错误|无法|无效|查无|拒绝|不|未|锁定|冻结|过期|等待",
     re.IGNORECASE,
 )
 
 
-_SAYING = ("status", "state", "result", "outcome", "message", "detail")
+_SAYING = ("status", "state", "result", "outcome", "message", "msg", "detail", "reason", "info")
+
+
+_SUCCESS = re.compile(
+    r"ok|success|succeeded|done|valid|accepted|(?:is_?)?(?:logged_?in|auth\w*|verified)", re.I
+)
+"""Fields that report whether a call succeeded."""
 
 
 _ERROR = re.compile(r"\s*(([A-Za-z_.]*(Error|Exception)|error)\b|Traceback )")
@@ -266,7 +271,7 @@ class UserWords(NamedTuple):
 class Transcript:
     """``replies`` counts the user's messages after the request, where known; ``dialog`` is what
     both sides said then, and ``values`` are those that the user gave by name. ``now`` is the time
-    of all of it, where known."""
+    of all of it, where known. ``instructions`` are the messages of the system and its developer."""
 
     calls: tuple[SessionCall, ...]
     replies: int = 0
@@ -275,6 +280,7 @@ class Transcript:
     now: str = ""
     user_messages: tuple[UserWords, ...] = ()
     agent_messages: tuple[AgentWords, ...] = ()
+    instructions: tuple[int, ...] = ()
 
 
 def read_messages(
@@ -283,13 +289,15 @@ def read_messages(
     outcome: AnswerReader | None = None,
     ignored: frozenset[str] = frozenset(),
     effects: frozenset[str] = frozenset(),
+    by_tool: Mapping[str, str] | None = None,
 ) -> Transcript:
     """The calls with their results, and the user's words.
 
     A result without an id answers the oldest open call. One whose id no open call has is
     refused: it would be taken for the answer to another call. ``ignored`` are lower-case
     names that are not the domain's tools, such as one that ends the dialog. ``effects`` are
-    the actions that change something: a null is no success of theirs.
+    the actions that change something: a null is no success of theirs. ``by_tool`` are the actions
+    whose tool has another name.
     """
     _refuse_disorder(messages)
     judge_outcome = outcome or plain_outcome
@@ -298,9 +306,11 @@ def read_messages(
     seen, answer_number = False, -1
     user_messages: list[UserWords] = []
     agent_messages: list[AgentWords] = []
+    instructions: list[int] = []
     texts: list[str] = []
     for number, message in enumerate(messages):
-        for result in calls_and_results(message, number):
+        results = list(calls_and_results(message, number))
+        for result in results:
             if isinstance(result, AskedCall):
                 seen = True
                 if message.get("role") == "user":
@@ -317,7 +327,7 @@ def read_messages(
                 calls.append(
                     SessionCall(
                         len(calls),
-                        result.name,
+                        (by_tool or {}).get(result.name, result.name),
                         arguments or {},
                         message=number,
                         answers_before=answer_number + 1,
@@ -352,10 +362,14 @@ def read_messages(
         if isinstance(spoken, str) and role == "assistant":
             texts.append(spoken)
             agent_messages.append(AgentWords(number, spoken))
-        elif isinstance(spoken, str):
+        elif role == "user" and (spoken is not None or not results):
+            # A picture or a recording may say anything.
+            spoken = "[]" if spoken is None else spoken
             speaker = str(message.get("name") or "")
             user_messages.append(UserWords(number, spoken, "\n".join(texts), speaker))
             texts.clear()
+        elif role in ("system", "developer"):
+            instructions.append(number)
     replies = user_messages[1:]
     return Transcript(
         tuple(calls),
@@ -363,6 +377,7 @@ def read_messages(
         "\n".join([*(said.text for said in agent_messages), *(said.text for said in replies)]),
         user_messages=tuple(user_messages),
         agent_messages=tuple(agent_messages),
+        instructions=tuple(instructions),
     )
 
 
@@ -476,11 +491,15 @@ def is_unclear(native: object) -> bool:
     """Whether an answer that is no failure may say that the call didn't do what its name says."""
     if isinstance(native, Mapping):
         flags = {value for value in native.values() if isinstance(value, bool)}
-        texts = [native.get(name) for name in _SAYING]
-        return flags == {False} or any(isinstance(text, str) and is_unclear(text) for text in texts)
+        reports: list[JSON] = [
+            text for text in map(native.get, _SAYING) if isinstance(text, str) and text
+        ]
+        nested = [part for part in parts_of(native) if isinstance(part, Mapping)]
+        reports += [part[name] for part in nested for name in part if _SUCCESS.fullmatch(str(name))]
+        return flags == {False} or not native or any(map(is_unclear, reports))
     if isinstance(native, str):
-        return _NO_SUCCESS.search(native) is not None
-    return native is None or native is False
+        return not native or _NO_SUCCESS.search(native) is not None
+    return not native or (isinstance(native, list | tuple) and native[0] is False)
 
 
 def plain_outcome(native: object) -> Answer:

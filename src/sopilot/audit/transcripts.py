@@ -227,9 +227,10 @@ class Review:
         return action is not None and action.is_guarded
 
     def _heard_before(self, call: SessionCall) -> list[UserWords]:
-        """The user's messages before a call; the first is the request, and answers nothing."""
+        """The user's messages before a call. The first is the request, and answers nothing but in a
+        transcript that begins with the agent's question."""
         heard = [item for item in self.transcript.user_messages if item.message < call.message]
-        return heard[1:]
+        return heard if heard and heard[0].question and assent(heard[0].text) else heard[1:]
 
     def _hear_confirmation(self, call: SessionCall) -> None:
         """A foreign agent asks in its own words: the user's last message before the call is the
@@ -493,6 +494,8 @@ class Review:
             return ""
         if heard[-1].speaker != self.transcript.user_messages[0].speaker:
             return sentence("audit.yes-of-another")
+        if any(heard[-1].message < at < call.message for at in self.transcript.instructions):
+            return sentence("audit.yes-before-instruction")
         wording = confirmation(procedure, self.handbook.actions[call.action]) or ""
         since = [
             said.text

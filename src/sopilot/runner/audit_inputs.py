@@ -359,8 +359,11 @@ def transcript_input(
 
 def _rows(what: str, content: object, handbook: str | None, goal: str | None) -> list[Row]:
     if isinstance(content, Mapping):
-        held = [content[name] for name in ("messages", "items", "output") if name in content]
-        content = next((item for item in held if isinstance(item, list)), content)
+        held = [content.get(name) for name in ("messages", "items", "input", "output")]
+        lists = [item for item in held if isinstance(item, list)]
+        if len(lists) > 1:
+            raise _mistake(what, "there are several lists of messages", "join them in their order")
+        content = lists[0] if lists else content
     if not isinstance(content, list):
         raise _mistake(what, "this isn't a list of messages", "see `sopilot audit --help`")
     if content and isinstance(content[0], Mapping) and "interactions" in content[0]:
@@ -372,11 +375,18 @@ def _rows(what: str, content: object, handbook: str | None, goal: str | None) ->
     if content and all(isinstance(item, Mapping) and "traj" in item for item in content):
         return _trajectories(what, content, handbook, goal)
     book, chosen = _procedure(handbook, goal)
-    return [(Path(what).stem, book, chosen, read_messages(content, effects=_effects(book)))]
+    return [(Path(what).stem, book, chosen, _messages(content, book))]
 
 
-def _effects(book: Handbook) -> frozenset[str]:
-    return frozenset(procedure.action for procedure in book.procedures.values())
+def _messages(messages: Sequence[Mapping[str, Any]], book: Handbook) -> Transcript:
+    effects = frozenset(procedure.action for procedure in book.procedures.values())
+    by_tool = {
+        tool: action.name
+        for action in sorted(book.actions.values(), key=lambda action: action.is_guarded)
+        for tool in (action.tool, action.tool.rpartition(":")[2])
+        if tool and tool not in book.actions
+    }
+    return read_messages(messages, effects=effects, by_tool=by_tool)
 
 
 def _procedure(handbook: str, goal: str | None) -> tuple[Handbook, str]:
@@ -422,8 +432,7 @@ def _trajectories(what: str, entries: Sequence[Any], handbook: str, goal: str | 
         if not isinstance(entry["traj"], list):
             raise _mistake(what, f"entry {number} has no messages", "is the file whole?")
         name = f"{entry.get('task_id', number)}.{entry.get('trial', 0)}"
-        transcript = read_messages(entry["traj"], effects=_effects(book))
-        result.append((name, book, goal, transcript))
+        result.append((name, book, goal, _messages(entry["traj"], book)))
     return result
 
 
