@@ -140,28 +140,20 @@ def test_same_bytes_under_every_hash_seed() -> None:
     assert len(outputs.pop()) > 1_000
 
 
+def requiring(book: Handbook, action: str, tree: Tree) -> Handbook:
+    """The handbook in which an action requires this of its own."""
+    changed = replace(book.actions[action], requires=tree)
+    return replace(book, actions={**book.actions, action: changed})
+
+
 def test_what_the_goal_action_requires_is_checked_even_if_the_procedure_forgets_it() -> None:
-    book = handbook(leaf("a"))
-    goal = Action("goal", (Input("user"), Input("amount")), requires=All((leaf("b"), leaf("a"))))
-    book = Handbook(
-        book.name,
-        actions={**book.actions, "goal": goal},
-        predicates=book.predicates,
-        procedures=book.procedures,
-    )
+    book = requiring(handbook(leaf("a")), "goal", All((leaf("b"), leaf("a"))))
     # In front: what binds every call of it is not learned past.
     assert checks(compile_procedure(book, "goal").program) == ["b", "a"]
 
 
 def test_requirement_of_a_verifier_that_is_no_gate_is_reported_not_hoisted() -> None:
-    book = handbook(AnyOf((leaf("a"), leaf("c"))))
-    look = Action("look", (Input("user"),), requires=leaf("b"))
-    book = Handbook(
-        book.name,
-        actions={**book.actions, "look": look},
-        predicates=book.predicates,
-        procedures=book.procedures,
-    )
+    book = requiring(handbook(AnyOf((leaf("a"), leaf("c")))), "look", leaf("b"))
     result = compile_procedure(book, "goal")
     assert checks(result.program) == ["a", "c"]
     assert result.explanation.unchecked == (("look", leaf("b")),)
@@ -170,7 +162,6 @@ def test_requirement_of_a_verifier_that_is_no_gate_is_reported_not_hoisted() -> 
 def test_programs_that_share_a_tree_keep_their_own_constants() -> None:
     book = handbook(leaf("a"))
     compiler = Compiler(book.actions, book.predicates)
-    texts = []
     for limit in (500, 500.0, True, 1):
         own = replace(book, parameters={"limit": limit})
         program = compiler.compile(own, own.procedures["goal"]).program
@@ -178,13 +169,8 @@ def test_programs_that_share_a_tree_keep_their_own_constants() -> None:
         assert isinstance(step, Check)
         saying = check_saying(step, program, "en")
         assert saying is not None
-        texts.append((saying.text, render_flat(program).text.count(f"under {limit}.")))
-    assert texts == [
-        ("a of <user> under 500.", 2),
-        ("a of <user> under 500.0.", 2),
-        ("a of <user> under True.", 2),
-        ("a of <user> under 1.", 2),
-    ]
+        assert saying.text == f"a of <user> under {limit}."
+        assert render_flat(program).text.count(f"under {limit}.") == 2
 
 
 def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
@@ -193,8 +179,7 @@ def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
         rule("balance", "scan", "look"),
         Predicate("in", ("user",), "In.", established_by=ActionCall("find", USER)),
     )
-    look = Action("look", (Input("user"),), requires=leaf("in"))
-    book = replace(book, actions={**book.actions, "look": look})
+    book = requiring(book, "look", leaf("in"))
     function = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
     assert function.fallbacks == ()
     assert function.notes == ("no fallback: look needs a gate that nobody opens for it",)

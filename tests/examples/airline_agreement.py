@@ -7,10 +7,11 @@ flight of it. A case that the two judge differently is a ``Difference``.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import airline_policy as policy
@@ -81,12 +82,10 @@ class Agreement:
         own = (record["cabin"], record["insurance"], user["membership"])
         ways = list(changes(record, self.routes, self.data["flights"]))
         try:
-            for cabin in CABINS:
-                for insurance in INSURANCE:
-                    for tier in TIERS:
-                        record["cabin"], record["insurance"] = cabin, insurance
-                        user["membership"] = tier
-                        self._variant(record, user, ways, (reservation_id, cabin, insurance, tier))
+            for cabin, insurance, tier in itertools.product(CABINS, INSURANCE, TIERS):
+                record["cabin"], record["insurance"] = cabin, insurance
+                user["membership"] = tier
+                self._variant(record, user, ways, (reservation_id, cabin, insurance, tier))
         finally:
             record["cabin"], record["insurance"], user["membership"] = own
             for one in self.compiled.values():
@@ -97,134 +96,85 @@ class Agreement:
         ways: list[tuple[str, list[policy.Segment]]], variant: Variant,
     ) -> None:  # fmt: skip
         on_sale = self.on_sale(policy.segments(record))
-        for case in self._cancellations(record, user, on_sale):
-            self._cancel(case, variant)
-        for kind, flights in ways:
-            self._change(record, user, kind, flights, variant)
-        for case in self._complaints(record, user, on_sale):
-            self._compensate(case, variant)
-        for bags in range(record["total_baggages"], record["total_baggages"] + 4):
-            self._bags(record, user, bags, variant)
-
-    def _cancellations(
-        self, record: dict[str, Any], user: dict[str, Any], on_sale: frozenset[policy.Segment]
-    ) -> Iterator[policy.Case]:
-        for reason in policy.REASONS:
-            for unflown in (True, False):
-                yield policy.Case(
-                    record, user["membership"], LOCAL_NOW, on_sale,
-                    reason=reason, says_unflown=unflown,
+        case = policy.Case(record, user["membership"], LOCAL_NOW, on_sale, routes=self.routes)
+        for reason, unflown in itertools.product(policy.REASONS, (True, False)):
+            self._cancel(replace(case, reason=reason, says_unflown=unflown), variant)
+        for (kind, flights), payment in itertools.product(ways, user["payment_methods"]):
+            self._change(case, kind, flights, payment, user, variant)
+        for flight in [*policy.segments(record), ("HAT000", "2024-05-15")]:
+            for complaint, asks, settled in itertools.product(
+                ("cancelled", "delayed"), (True, False), (True, False)
+            ):
+                complains = replace(
+                    case, complaint=complaint, complained_of=flight, asks_compensation=asks,
+                    settled=settled,
                 )  # fmt: skip
+                self._compensate(complains, variant)
+        cards = [
+            name
+            for name, method in user["payment_methods"].items()
+            if method["source"] != "certificate"
+        ]
+        for bags in range(record["total_baggages"], record["total_baggages"] + 4):
+            for card in cards[:1]:
+                self._bags(case, bags, card, variant)
+
+    def _outcome(
+        self, procedure: str, case: policy.Case, variant: Variant, inputs: Mapping[str, Any],
+        said: Mapping[str, str] | None = None, done: frozenset[str] = frozenset(),
+    ) -> dict[str, Any] | None:  # fmt: skip
+        """The values at the goal action by the handbook; none where it is refused."""
+        reservation, cabin, insurance, tier = variant
+        states = {
+            "get_reservation_details": (reservation, cabin, insurance),
+            "get_user_details": (reservation, tier),
+        }
+        own = {name: case.reservation[name] for name in ("user_id", "reservation_id")}
+        about = Circumstances(said or {}, done, states)
+        return self.compiled[procedure].outcome({**own, **inputs}, about)
 
     def _cancel(self, case: policy.Case, variant: Variant) -> None:
-        record = case.reservation
-        given = {
-            "user_id": record["user_id"],
-            "reservation_id": record["reservation_id"],
-            "reason": case.reason,
-        }
-        about = Circumstances(
-            {"said_unflown": "yes" if case.says_unflown else "no"}, variant=_states(variant)
-        )
-        compiled = self.compiled["cancel_reservation"].outcome(given, about) is not None
+        said = {"said_unflown": "yes" if case.says_unflown else "no"}
+        found = self._outcome("cancel_reservation", case, variant, {"reason": case.reason}, said)
         shown = (variant, case.reason, case.says_unflown)
-        self.tally.count("cancel", policy.may_cancel(case), compiled, shown)
+        self.tally.count("cancel", policy.may_cancel(case), found is not None, shown)
 
     def _change(
-        self, record: dict[str, Any], user: dict[str, Any], kind: str,
-        flights: list[policy.Segment], variant: Variant,
+        self, case: policy.Case, kind: str, flights: list[policy.Segment], payment: str,
+        user: dict[str, Any], variant: Variant,
     ) -> None:  # fmt: skip
-        case = policy.Case(record, user["membership"], LOCAL_NOW, frozenset(), routes=self.routes)
-        legs = [
-            {"flight_number": number, "date": date, **_ends(self.routes[number])}
-            for number, date in flights
-        ]
-        for payment in user["payment_methods"]:
-            given = {
-                "user_id": record["user_id"],
-                "reservation_id": record["reservation_id"],
-                "cabin": record["cabin"],
-                "flights": [{"flight_number": one, "date": date} for one, date in flights],
-                "payment_id": payment,
-            }
-            about = Circumstances(variant=_states(variant))
-            compiled = (
-                self.compiled["change_cabin"].outcome(given, about) is not None
-                or self.compiled["change_flights"].outcome({**given, "legs": legs}, about)
-                is not None
-            )
-            plain = policy.may_change(case, flights, record["cabin"]) and policy.may_pay_with(
-                payment, user["payment_methods"]
-            )
-            self.tally.count("change", plain, compiled, (variant, kind, payment))
-
-    def _complaints(
-        self, record: dict[str, Any], user: dict[str, Any], on_sale: frozenset[policy.Segment]
-    ) -> Iterator[policy.Case]:
-        for flight in [*policy.segments(record), ("HAT000", "2024-05-15")]:
-            for complaint in ("cancelled", "delayed"):
-                for asks in (True, False):
-                    for settled in (True, False):
-                        yield policy.Case(
-                            record, user["membership"], LOCAL_NOW, on_sale,
-                            complaint=complaint, complained_of=flight,
-                            asks_compensation=asks, settled=settled,
-                        )  # fmt: skip
+        cabin = case.reservation["cabin"]
+        named = [{"flight_number": number, "date": date} for number, date in flights]
+        legs = [{**one, **_ends(self.routes[one["flight_number"]])} for one in named]
+        inputs = {"cabin": cabin, "flights": named, "payment_id": payment}
+        compiled = (
+            self._outcome("change_cabin", case, variant, inputs) is not None
+            or self._outcome("change_flights", case, variant, {**inputs, "legs": legs}) is not None
+        )
+        plain = policy.may_change(case, flights, cabin) and policy.may_pay_with(
+            payment, user["payment_methods"]
+        )
+        self.tally.count("change", plain, compiled, (variant, kind, payment))
 
     def _compensate(self, case: policy.Case, variant: Variant) -> None:
-        record = case.reservation
-        given = {
-            "user_id": record["user_id"],
-            "reservation_id": record["reservation_id"],
-            "flight_number": case.complained_of[0],
-            "date": case.complained_of[1],
-        }
-        question = f"complains_of_{case.complaint}"
-        about = Circumstances(
-            {question: "yes" if case.asks_compensation else "no"},
-            frozenset({"cancelled_now"} if case.settled else ()),
-            _states(variant),
-        )
-        found = self.compiled[f"compensate_{case.complaint}"].outcome(given, about)
+        number, date = case.complained_of
+        said = {f"complains_of_{case.complaint}": "yes" if case.asks_compensation else "no"}
+        done = frozenset({"cancelled_now"} if case.settled else ())
+        inputs = {"flight_number": number, "date": date}
+        found = self._outcome(f"compensate_{case.complaint}", case, variant, inputs, said, done)
         shown = (variant, case.complaint, case.complained_of, case.asks_compensation, case.settled)
         compiled = None if found is None else found["amount"]
         self.tally.count("compensate", policy.certificate(case), compiled, shown)
 
-    def _bags(
-        self, record: dict[str, Any], user: dict[str, Any], bags: int, variant: Variant
-    ) -> None:
-        card = next(
-            (
-                one
-                for one, method in user["payment_methods"].items()
-                if method["source"] != "certificate"
-            ),
-            None,
-        )
-        if card is None:
-            return
-        given = {
-            "user_id": record["user_id"],
-            "reservation_id": record["reservation_id"],
-            "total_baggages": bags,
-            "payment_id": card,
-        }
-        found = self.compiled["add_bags"].outcome(given, Circumstances(variant=_states(variant)))
-        due = policy.bags_to_pay(
-            user["membership"], record["cabin"], len(record["passengers"]), bags
-        )
+    def _bags(self, case: policy.Case, bags: int, card: str, variant: Variant) -> None:
+        record = case.reservation
+        inputs = {"total_baggages": bags, "payment_id": card}
+        found = self._outcome("add_bags", case, variant, inputs)
+        due = policy.bags_to_pay(case.membership, record["cabin"], len(record["passengers"]), bags)
         # What was paid for already is not paid back: bags are added, never taken away.
         due = max(due, record["nonfree_baggages"])
         compiled = None if found is None else found["nonfree_baggages"]
         self.tally.count("bags", due, compiled, (variant, bags))
-
-
-def _states(variant: Variant) -> dict[str, object]:
-    reservation, cabin, insurance, tier = variant
-    return {
-        "get_reservation_details": (reservation, cabin, insurance),
-        "get_user_details": (reservation, tier),
-    }
 
 
 def _ends(route: tuple[str, str]) -> dict[str, str]:

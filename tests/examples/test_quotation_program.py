@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from click.testing import CliRunner
 from quotation_runs import EXAMPLE, tasks
 
 import sopilot
+from commands import ran
 from quotation.tools import make_tools
-from sopilot.cli.main import sopilot as cli
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.model import Act
 
@@ -42,5 +41,4 @@ def test_the_runtime_has_no_line_about_quoting() -> None:
 
 
 def test_checking_the_folder_checks_its_program() -> None:
-    result = CliRunner().invoke(cli, ["check", str(EXAMPLE)])
-    assert (result.exit_code, result.output) == (0, "1 file checked: 0 errors, 0 warnings\n")
+    assert ran("check", EXAMPLE) == "1 file checked: 0 errors, 0 warnings\n"

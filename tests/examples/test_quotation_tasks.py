@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from quotation_runs import EXAMPLE
 
-from sopilot.cli.main import sopilot
+from commands import run, shown
 from sopilot.cli.run import run_all
 from sopilot.runner.options import RunOptions
 from sopilot.runner.sources import FolderSource
@@ -130,23 +129,16 @@ def test_the_cut_off_run_went_on_and_released_once(runs: Runs) -> None:
 def test_the_same_run_comes_to_the_same_workbook(runs: Runs, tmp_path: Path) -> None:
     from quotation.checking import read_cells
 
-    result = CliRunner().invoke(
-        sopilot,
-        ["run", str(EXAMPLE), "--task", "1", "--out", str(tmp_path / "again"), "--json",
-         "--store", f"sqlite:{tmp_path}/s.db"],
-    )  # fmt: skip
-    assert result.exit_code == 0, result.output
-    document = json.loads(result.stdout)
+    document = shown("run", EXAMPLE, "--task", "1", "--out", tmp_path / "again")
     assert document["task"] == {"passed": True, "expected": "executed", "reasons": []}
     first = read_cells(runs[1] / "task-1" / "Q-2041.xlsx")
     assert read_cells(tmp_path / "again" / "Q-2041.xlsx") == first
 
 
 def test_a_person_makes_the_moves(tmp_path: Path) -> None:
-    arguments = ["run", str(EXAMPLE), "--task", "7", "--model", "person", "--out",
-                 str(tmp_path / "out"), "--store", f"sqlite:{tmp_path}/s.db"]  # fmt: skip
-    own_move = 'read_customer {"customer": "C-155"}\n'
-    result = CliRunner().invoke(sopilot, arguments, input="\n\n\n" + own_move + "\n" * 20)
+    typed = '\n\n\nread_customer {"customer": "C-155"}\n' + "\n" * 20
+    person = ("--task", "7", "--model", "person", "--out", tmp_path)
+    result = run("run", EXAMPLE, *person, typed=typed)
     assert result.exit_code == 3, result.output
     assert "[step {" in result.output
     assert "refused, as the task expects" in result.output

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from sopilot.messages.diagnostic import Place
-from sopilot.messages.errors import UserMistake, mistake
-from sopilot.values.text import Heading, counted, moment, table
+from sopilot.values.text import counted, moment, table
 
 
 def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
@@ -26,19 +24,3 @@ def test_nothing_of_others_breaks_a_row() -> None:
 def test_counts_and_moments() -> None:
     assert [counted(number, "task") for number in (0, 1, 2)] == ["0 tasks", "1 task", "2 tasks"]
     assert moment(0) == "1970-01-01T00:00:00Z"
-
-
-def test_a_heading_is_a_line() -> None:
-    assert Heading("audit") == "audit"
-
-
-def test_a_mistake_of_one_diagnostic() -> None:
-    found = mistake("no-such", "there is none", Place("here"), "look there")
-    assert isinstance(found, UserMistake)
-    (one,) = found.diagnostics
-    assert (one.code, one.message, one.place, one.help) == (
-        "no-such",
-        "there is none",
-        Place("here"),
-        "look there",
-    )

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from records_cli import ran, refused, run, shown
 
+from commands import ran, refused, run, shown
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.journal import write

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from records_cli import bare_transfer, ran, refused, run, shown
-
+from commands import bare_transfer, ran, refused, run, shown
 from sopilot.runner.audit_inputs import session_input
 from sopilot.runner.audit_store import on_record
 from sopilot.stores.open import open_store

@@ -20,8 +20,8 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from jwt.algorithms import RSAAlgorithm
-from records_cli import ran, refused, shown
 
+from commands import ran, refused, shown
 from counter_sessions import waiting_wire
 from sopilot.files import sign_in as openid
 from sopilot.files.sign_in import subject_of

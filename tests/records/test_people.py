@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records_cli import WAITING, ran, refused, shown, token
 
+from commands import WAITING, ran, refused, shown, token
 from counter_desk import ERRANDS, HandClock
 from counter_sessions import waiting_wire
 from sopilot.integrations.mcp.options import ServerOptions

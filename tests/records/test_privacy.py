@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from records_cli import ran, refused, run, shown, token
 
+from commands import ran, refused, run, shown, token
 from sopilot.messages.errors import RunEnded, StoreCorrupt, UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.log import Entry, SealFile

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from records_cli import WAITING, ran, refused, shown, token
 
+from commands import WAITING, ran, refused, shown, token
 from sopilot.messages.errors import UserMistake
 from sopilot.records.log import Entry
 from sopilot.records.versions import RELEASED, SIGNED_OFF, fold_versions

@@ -7,7 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from records_cli import bare_transfer, run
+
+from commands import bare_transfer, run
 
 
 @pytest.mark.parametrize("view", ["pg", "flat"])

@@ -14,7 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from runtime_role import runtime_dsn
-from store_parts import OpenDurable, Opened, StoreFactory
+from store_parts import AnyStore, Closing, OpenDurable, StoreFactory
 
 from postgres_here import PostgresHere, postgres_here
 from sopilot.records.store import Store
@@ -49,11 +49,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture
-def opened() -> Iterator[Opened]:
+def closing() -> Iterator[Closing]:
     """Close the stores that go through it when the test is over."""
     stores: list[Store] = []
 
-    def note(store: Store) -> Store:
+    def note(store: AnyStore) -> AnyStore:
         stores.append(store)
         return store
 
@@ -66,25 +66,37 @@ def opened() -> Iterator[Opened]:
 
 
 @pytest.fixture
-def open_store(request: pytest.FixtureRequest, tmp_path: Path, opened: Opened) -> StoreFactory:
+def open_store(request: pytest.FixtureRequest, tmp_path: Path, closing: Closing) -> StoreFactory:
     if request.param == "memory":
         store = MemoryStore()
         return lambda: store
     if request.param == "sqlite":
-        return lambda: opened(SQLiteStore(tmp_path / "sessions.db"))
+        return lambda: closing(SQLiteStore(tmp_path / "sessions.db"))
     if request.param == "encrypted":
         keys = KeyFolder(tmp_path / "keys")
-        return lambda: opened(encrypted(SQLiteStore(tmp_path / "sessions.db"), keys))
+        return lambda: closing(encrypted(SQLiteStore(tmp_path / "sessions.db"), keys))
     server: PostgresHere = request.getfixturevalue("postgres")
     schema = f"conformance_{next(_numbers)}"
     dsn = runtime_dsn(server, schema) if request.param == "postgres-runtime" else server.dsn
-    return lambda: opened(PostgresStore(dsn, schema=schema))
+    return lambda: closing(PostgresStore(dsn, schema=schema))
+
+
+@pytest.fixture
+def file_store(tmp_path: Path, closing: Closing) -> SQLiteStore:
+    """In `s.db`."""
+    return closing(SQLiteStore(tmp_path / "s.db"))
+
+
+@pytest.fixture
+def server_store(postgres: PostgresHere, closing: Closing) -> PostgresStore:
+    """In a schema of its own."""
+    return closing(PostgresStore(postgres.dsn, schema=f"own_{next(_numbers)}"))
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def open_durable(request: pytest.FixtureRequest, tmp_path: Path, opened: Opened) -> OpenDurable:
+def open_durable(request: pytest.FixtureRequest, tmp_path: Path, closing: Closing) -> OpenDurable:
     if request.param == "sqlite":
-        return lambda name="": opened(SQLiteStore(tmp_path / f"sessions{name}.db"))
+        return lambda name="": closing(SQLiteStore(tmp_path / f"sessions{name}.db"))
     server: PostgresHere = request.getfixturevalue("postgres")
     schema = f"durable_{next(_numbers)}"
-    return lambda name="": opened(PostgresStore(server.dsn, schema=f"{schema}{name}"))
+    return lambda name="": closing(PostgresStore(server.dsn, schema=f"{schema}{name}"))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
-from sopilot.records.store import Store
+from sopilot.records.store import Batch, Lease, NewSession, Store
 from sopilot.trace.chain import Head, SealedEvent, genesis, seal_all
 from sopilot.trace.events import Event
-from sopilot.values.json import JSON
+from sopilot.values.json import JSON, Fields
 
 StoreFactory = Callable[[], Store]
 """Another handle on the same stored sessions; for memory, the same store."""
 
-Opened = Callable[[Store], Store]
-"""Has the store closed when the test is over."""
+AnyStore = TypeVar("AnyStore", bound=Store)
+
+
+class Closing(Protocol):
+    """Has the store closed when the test is over."""
+
+    def __call__(self, store: AnyStore) -> AnyStore: ...
+
 
 OpenDurable = Callable[..., Store]
 """A store in a file or a server, by a name; the same kind for every name."""
@@ -31,3 +39,49 @@ def events(head: Head, *values: JSON) -> list[SealedEvent]:
 
 def start_of(session_id: str) -> Head:
     return Head(session_id, -1, genesis(session_id))
+
+
+def opening(
+    name: str, *notes: JSON, metadata: Fields | None = None,
+    programs: Mapping[str, str] | None = None, **batch: Any,
+) -> NewSession:  # fmt: skip
+    """A session that begins with these notes; ``batch`` is what else its first batch holds."""
+    start = start_of(name)
+    first = Batch(start, events(start, *notes), **batch) if notes or batch else None
+    return NewSession(name, metadata or {}, programs or {}, first)
+
+
+@dataclass
+class Writer:
+    """Writes notes to a session by hand; knows its lease and its head."""
+
+    store: Store
+    lease: Lease
+    head: Head
+
+    @classmethod
+    async def begin(
+        cls, store: Store, new: NewSession, *, owner: str = "me", now: float = 100.0,
+        lease_seconds: float = 10.0,
+    ) -> Writer:  # fmt: skip
+        lease = await store.create(new, owner=owner, now=now, lease_seconds=lease_seconds)
+        return cls(store, lease, start_of(new.id) if new.first is None else new.first.head)
+
+    @classmethod
+    async def take(cls, store: Store, name: str, owner: str) -> Writer:
+        """Take over a session that is empty so far."""
+        lease = await store.acquire(name, owner=owner, take_over=True, **LEASE)
+        return cls(store, lease, start_of(name))
+
+    def batch(self, *notes: JSON, **batch: Any) -> Batch:
+        return Batch(self.head, events(self.head, *notes), **batch)
+
+    async def append(
+        self, *notes: JSON, now: float = 100.0, lease_seconds: float = 10.0, **batch: Any
+    ) -> Batch:
+        written = self.batch(*notes, **batch)
+        self.lease = await self.store.append(
+            self.lease, written, now=now, lease_seconds=lease_seconds
+        )
+        self.head = written.head
+        return written

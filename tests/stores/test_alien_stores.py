@@ -7,7 +7,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from store_parts import Opened
+from store_parts import Closing
 
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.stores.open import open_store
@@ -24,33 +24,31 @@ ALIEN = {
 }
 
 
-async def made(folder: Path, *statements: str) -> Path:
-    path = folder / "s.db"
-    store = SQLiteStore(path)
+async def made(store: SQLiteStore, *statements: str) -> Path:
     await store.migrate()
     await store.close()
-    connection = sqlite3.connect(path, isolation_level=None)
+    connection = sqlite3.connect(store.path, isolation_level=None)
     for one in statements:
         connection.execute(one)
     connection.close()
-    return path
+    return store.path
 
 
 @pytest.mark.parametrize("statements", ALIEN.values(), ids=ALIEN.keys())
 @pytest.mark.parametrize("reading", [True, False])
 async def test_what_changes_or_invents_what_is_kept_is_no_store(
-    tmp_path: Path, statements: list[str], reading: bool, opened: Opened
+    file_store: SQLiteStore, statements: list[str], reading: bool, closing: Closing
 ) -> None:
-    path = await made(tmp_path, *statements)
+    path = await made(file_store, *statements)
     before = path.read_bytes()
     with pytest.raises(StoreCorrupt, match="no release of sopilot"):
-        await opened(open_store(f"sqlite:{path}", reading=reading)).sessions()
+        await closing(open_store(f"sqlite:{path}", reading=reading)).sessions()
     assert path.read_bytes() == before
 
 
-async def test_a_view_of_ones_own_is_welcome(tmp_path: Path, opened: Opened) -> None:
-    path = await made(tmp_path, "CREATE VIEW report AS SELECT id FROM sessions")
-    assert await opened(SQLiteStore(path)).sessions() == []
+async def test_a_view_of_ones_own_is_welcome(file_store: SQLiteStore) -> None:
+    await made(file_store, "CREATE VIEW report AS SELECT id FROM sessions")
+    assert await file_store.sessions() == []
 
 
 async def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:

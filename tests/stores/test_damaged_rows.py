@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from store_parts import LEASE, OpenDurable, events, start_of
+from store_parts import OpenDurable, Writer, opening
 
 from sopilot.messages.errors import StoreCorrupt
-from sopilot.records.store import Batch, NewSession
 from sopilot.stores.sql import SqlStore
 
 DAMAGES = {
@@ -24,9 +23,8 @@ async def test_a_damaged_row_is_listed_as_damaged(
     store = open_durable()
     assert isinstance(store, SqlStore)
     for name in ("a", "b", "c"):
-        head = start_of(name)
-        first = Batch(head, events(head, 1), {}, {"open": ["t"], "status": "running"})
-        await store.create(NewSession(name, {"handbook": "h"}, {}, first), owner=name, **LEASE)
+        summary = {"open": ["t"], "status": "running"}
+        await Writer.begin(store, opening(name, 1, metadata={"handbook": "h"}, summary=summary))
     table, key = ("heads", "session") if column == "summary" else ("sessions", "number")
     async with store.write() as db:
         own = f"{key} = (SELECT number FROM {{sessions}} WHERE id = 'b')"

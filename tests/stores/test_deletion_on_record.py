@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from runtime_role import runtime_dsn
-from store_parts import OpenDurable
+from store_parts import Closing, OpenDurable
 
 from counter_desk import HandClock, walk
 from counter_sessions import opened
@@ -64,21 +64,19 @@ async def check_seal(store: Store, clock: HandClock) -> None:
     assert (await verify_store(store, SealFile((sealed.seal,)), [KEY.public])).gaps == []
 
 
-async def test_a_role_without_delete_records_nothing(postgres: PostgresHere) -> None:
-    schema = "deletion_on_record"
+async def test_a_role_without_delete_records_nothing(
+    postgres: PostgresHere, closing: Closing
+) -> None:
+    clock, schema = HandClock(), "deletion_on_record"
     dsn = await asyncio.to_thread(runtime_dsn, postgres, schema)
-
-    clock = HandClock()
-    store = PostgresStore(dsn, schema=schema)
+    store = closing(PostgresStore(dsn, schema=schema))
     await fill(store, clock)
     log = await store.records.log()
     await try_to_delete(store, clock)
     assert await store.records.log() == log, "rights are checked before anything is logged"
     await check_seal(store, clock)
-    await store.close()
-    owner = PostgresStore(postgres.dsn, schema=schema)
+    owner = closing(PostgresStore(postgres.dsn, schema=schema))
     assert (await prune(owner, days=30, clock=clock)).pruned == ("c", "b", "a")
-    await owner.close()
 
 
 async def test_a_deletion_that_fails_is_not_recorded(open_durable: OpenDurable) -> None:

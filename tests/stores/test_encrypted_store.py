@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from store_parts import Closing, Writer, opening
 
 from counter_desk import CountingTools, HandClock, walk, wander
 from counter_sessions import opened
@@ -20,12 +21,11 @@ from sopilot.records.people import load_people
 from sopilot.records.privacy import erase_contents, sessions_with, settings_here
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Batch, NewSession, Settings, Store
+from sopilot.records.store import Settings, Store
 from sopilot.session.opening import resume_session
 from sopilot.stores.encrypted import KEY_BYTES, KeyFolder, encrypted
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.trace.chain import Head, genesis
 from sopilot.trace.signing import generate_key
 
 SAID = "zelda-quast"
@@ -48,9 +48,21 @@ def holds(folder: Path, text: str) -> list[Path]:
     return [one for one in files if text.encode() in one.read_bytes().lower()]
 
 
-async def test_no_byte_of_the_contents_is_ever_in_the_store(tmp_path: Path) -> None:
-    keys, clock = KeyFolder(tmp_path / "keys"), HandClock()
-    store = encrypted(SQLiteStore(tmp_path / "store" / "s.db"), keys)
+@pytest.fixture
+def keys(tmp_path: Path) -> KeyFolder:
+    return KeyFolder(tmp_path / "keys")
+
+
+@pytest.fixture
+def locked(tmp_path: Path, keys: KeyFolder, closing: Closing) -> Callable[[], Store]:
+    """A handle on the same encrypted file."""
+    return lambda: closing(encrypted(SQLiteStore(tmp_path / "store" / "s.db"), keys))
+
+
+async def test_no_byte_of_the_contents_is_ever_in_the_store(
+    locked: Callable[[], Store], file_store: SQLiteStore, tmp_path: Path
+) -> None:
+    store, clock = locked(), HandClock()
     session_id = await talked(store, clock)
     assert SAID in str(await store.payloads(session_id))
     assert (await store.record(session_id)).metadata["extra"] == {"of": SAID}
@@ -62,48 +74,44 @@ async def test_no_byte_of_the_contents_is_ever_in_the_store(tmp_path: Path) -> N
     await again.release()
     await store.close()
     assert holds(tmp_path / "store", SAID) == []
-    bare = SQLiteStore(tmp_path / "bare" / "s.db")
-    await talked(bare, clock)
-    await bare.close()
-    assert holds(tmp_path / "bare", SAID), "what is searched for would be found"
+    await talked(file_store, clock)
+    await file_store.close()
+    assert holds(tmp_path, SAID) == [file_store.path], "what is searched for would be found"
 
 
 async def test_a_database_server_writes_no_byte_of_the_contents(
-    postgres: PostgresHere, tmp_path: Path
+    postgres: PostgresHere, server_store: PostgresStore, keys: KeyFolder, closing: Closing
 ) -> None:
     """Neither in tables nor in its write-ahead log, also not in rows that were deleted."""
-
     said = "yolanda-unseen"
-    store = encrypted(PostgresStore(postgres.dsn, schema="locked"), KeyFolder(tmp_path / "k"))
+    store = closing(encrypted(PostgresStore(postgres.dsn, schema="locked"), keys))
     session_id = await talked(store, HandClock(), said)
     await erase_contents(store, [await store.record(session_id)], "asked for", who=None,
                 clock=HandClock())  # fmt: skip
-    bare = PostgresStore(postgres.dsn, schema="unlocked")
-    await talked(bare, HandClock(), "wilma-seen")
-    async with bare.read() as db:
+    await talked(server_store, HandClock(), "wilma-seen")
+    async with server_store.read() as db:
         await db.execute("CHECKPOINT")
-    await store.close()
-    await bare.close()
     assert holds(postgres._folder, said) == []
     assert holds(postgres._folder, "wilma-seen"), "what is searched for would be found"
 
 
-async def test_a_back_up_from_before_the_erasure_is_as_empty(tmp_path: Path) -> None:
-    keys, clock, file = KeyFolder(tmp_path / "keys"), HandClock(), tmp_path / "s.db"
-    store = encrypted(SQLiteStore(file), keys)
+async def test_a_back_up_from_before_the_erasure_is_as_empty(
+    locked: Callable[[], Store], keys: KeyFolder, tmp_path: Path
+) -> None:
+    store, clock, file = locked(), HandClock(), tmp_path / "store" / "s.db"
     hers, his = await talked(store, clock), await talked(store, clock, "otto")
     seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
     rows = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
     await store.close()
     shutil.copy(file, tmp_path / "back-up")
-    store = encrypted(SQLiteStore(file), keys)
+    store = locked()
     done = await erase_contents(
         store, [await store.record(hers)], "asked for", unfinished=True, who=None, clock=clock
     )
     assert done.erased == (hers,)
     await store.close()
     shutil.copy(tmp_path / "back-up", file)
-    store = encrypted(SQLiteStore(file), keys)
+    store = locked()
     assert (await store.record(hers)).metadata["erased"]
     assert await store.payloads(hers) == {}
     with pytest.raises(RunEnded, match="erased"):
@@ -116,17 +124,16 @@ async def test_a_back_up_from_before_the_erasure_is_as_empty(tmp_path: Path) -> 
     assert [one for one in keys.path.rglob("*") if one.is_file()] == []
     after = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
     assert after == rows
-    await store.close()
 
 
-async def test_without_keys_chains_verify_and_nothing_is_read_or_missed(tmp_path: Path) -> None:
-    clock, file = HandClock(), tmp_path / "s.db"
-    store = encrypted(SQLiteStore(file), KeyFolder(tmp_path / "keys"))
+async def test_without_keys_chains_verify_and_nothing_is_read_or_missed(
+    file_store: SQLiteStore, keys: KeyFolder, closing: Closing
+) -> None:
+    clock, bare = HandClock(), closing(SQLiteStore(file_store.path))
+    store = encrypted(file_store, keys)
     await write(store, "people", "demanded", {"what": "keys", "on": True}, clock=clock)
     session_id = await talked(store, clock)
     seals = SealFile(((await seal_store(store, KEY, at=5.0)).seal,))
-    await store.close()
-    bare = SQLiteStore(file)
     assert (await verify_store(bare, seals, [KEY.public])).gaps == []
     with pytest.raises(RunEnded, match="SOPILOT_KEYS"):
         await resume_session(bare, session_id, tools=CountingTools(), clock=clock)
@@ -136,28 +143,25 @@ async def test_without_keys_chains_verify_and_nothing_is_read_or_missed(tmp_path
         await opened(bare, clock=clock)
     people = await load_people(bare)
     assert (await settings_here(store, people, Settings())).private
-    await bare.close()
 
 
 @pytest.mark.parametrize("damage", [lambda key: b"", lambda key: bytes(KEY_BYTES)])
-async def test_another_key_is_no_key(tmp_path: Path, damage: Callable[[bytes], bytes]) -> None:
-    keys, clock = KeyFolder(tmp_path / "keys"), HandClock()
-    store = encrypted(SQLiteStore(tmp_path / "s.db"), keys)
-    session_id = await talked(store, clock)
+async def test_another_key_is_no_key(
+    file_store: SQLiteStore, keys: KeyFolder, damage: Callable[[bytes], bytes]
+) -> None:
+    store = encrypted(file_store, keys)
+    session_id = await talked(store, HandClock())
     (file,) = [one for one in keys.path.rglob("*") if one.is_file()]
     assert file.stat().st_mode & 0o077 == 0
     file.write_bytes(damage(file.read_bytes()))
     with pytest.raises(StoreCorrupt):
         await store.record(session_id)
-    await store.close()
 
 
-async def test_what_a_session_begins_with_is_under_its_key_too(tmp_path: Path) -> None:
-    inner = SQLiteStore(tmp_path / "s.db")
-    store = encrypted(inner, KeyFolder(tmp_path / "keys"))
-    first = Batch(Head("s", -1, genesis("s")), (), {"r": SAID})
-    new = NewSession("s", {"salt": ""}, {}, first)
-    await store.create(new, owner="o", now=1.0, lease_seconds=9.0)
+async def test_what_a_session_begins_with_is_under_its_key_too(
+    file_store: SQLiteStore, keys: KeyFolder
+) -> None:
+    store = encrypted(file_store, keys)
+    await Writer.begin(store, opening("s", metadata={"salt": ""}, payloads={"r": SAID}))
     assert await store.payloads("s") == {"r": SAID}
-    assert SAID not in str(await inner.payloads("s"))
-    await store.close()
+    assert SAID not in str(await file_store.payloads("s"))

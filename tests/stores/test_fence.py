@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
 import sqlite3
 import subprocess
@@ -12,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from store_parts import Closing
 
+from commands import ran, refused, shown
 from counter_desk import ERRANDS, CountingTools, HandClock, go_on, walk
 from counter_sessions import opened, ready_for
 from postgres_here import PostgresHere
-from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolResult
 from sopilot.records.journal import entries
@@ -77,16 +76,18 @@ class AskedLedger(Ledger):
 
 
 class Place:
-    """A store in a file or a schema, with the means of its administrator."""
+    """A store in a file or a schema, with the means of its administrator, and what is behind it."""
 
-    def __init__(self, kind: str, folder: Path, server: PostgresHere) -> None:
-        self._kind, self._folder, self._server = kind, folder, server
+    def __init__(self, kind: str, folder: Path, server: PostgresHere, closing: Closing) -> None:
+        self._kind, self._folder, self._server, self._closing = kind, folder, server, closing
         self._schema = f"fence_{abs(hash(str(folder)))}"
+        self.clock, self.tools = HandClock(), Ledger()
+        self.store = self.open()
 
     def open(self, name: str = "") -> Store:
         if self._kind == "sqlite":
-            return SQLiteStore(self._folder / f"sessions{name}.db")
-        return PostgresStore(self._server.dsn, schema=self._schema + name)
+            return self._closing(SQLiteStore(self._folder / f"sessions{name}.db"))
+        return self._closing(PostgresStore(self._server.dsn, schema=self._schema + name))
 
     def dump(self) -> None:
         if self._kind == "sqlite":
@@ -98,7 +99,8 @@ class Place:
         else:
             self._run("pg_dump", "-n", self._schema, "-f", str(self._folder / "dump.sql"))
 
-    def undump(self) -> None:
+    async def undump(self) -> None:
+        await self.store.close()
         if self._kind == "sqlite":
             for one in self._folder.glob("sessions.db*"):
                 one.unlink()
@@ -106,6 +108,7 @@ class Place:
         else:
             self._run("psql", "-c", f"DROP SCHEMA {self._schema} CASCADE")
             self._run("psql", "-f", str(self._folder / "dump.sql"))
+        self.store = self.open()
 
     def _run(self, command: str, *arguments: str) -> None:
         program = Path(self._server._server.bin_path) / command
@@ -113,14 +116,55 @@ class Place:
             [str(program), self._server.dsn, *arguments], check=True, capture_output=True
         )
 
+    async def back_up(self) -> None:
+        await back_up(self.store, self._folder / "copy.db")
+
+    async def restore(self) -> None:
+        """Into another place, which is used from now on."""
+        await self.store.close()
+        self.store = self.open("_restored")
+        await restore(self.store, self._folder / "copy.db", clock=self.clock)
+        self.clock.advance(60)
+
+    async def begin(self, session_id: str, **options: Any) -> Session:
+        options = {"tools": self.tools, "session_id": session_id, "requester": "una", **options}
+        return await opened(self.store, clock=self.clock, **options)
+
+    async def again(self, session_id: str, **options: Any) -> Session:
+        return await resume_session(
+            self.store, session_id, tools=self.tools, clock=self.clock, take_over=True, **options
+        )
+
+    async def up_to(self, goal: str) -> Session:
+        """A session of this name just before its irreversible call."""
+        return await up_to(self.store, goal, self.tools, self.clock)
+
+    async def restored_after_payment(self, goal: str) -> Session:
+        """A session that paid after a back-up, which was restored since: as it is in that copy."""
+        session = await self.up_to(goal)
+        await self.back_up()
+        await pay(session, goal)
+        assert self.tools.paid == 1
+        await self.restore()
+        return await self.again(goal)
+
+    async def fenced(self) -> list[str]:
+        return [one.id for one in await fenced_sessions(self.store)]
+
+    async def release(
+        self, *sessions: str, why: str = "not paid", by: str = "ann", who: Principal | None = None
+    ) -> list[str]:
+        return await release_sessions(self.store, sessions, why, by=by, who=who, clock=self.clock)
+
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresHere) -> Place:
-    return Place(request.param, tmp_path, postgres)
+def place(
+    request: pytest.FixtureRequest, tmp_path: Path, postgres: PostgresHere, closing: Closing
+) -> Place:
+    return Place(request.param, tmp_path, postgres, closing)
 
 
 async def up_to(store: Store, goal: str, tools: Ledger, clock: HandClock) -> Session:
-    """Just before the irreversible call."""
     session = await ready_for(
         goal, store, tools=tools, clock=clock, session_id=goal, requester="una"
     )
@@ -138,220 +182,166 @@ async def pay(session: Session, goal: str) -> None:
         await go_on(session)
 
 
-async def again(store: Store, goal: str, tools: Ledger, clock: HandClock) -> Session:
-    return await resume_session(store, goal, tools=tools, clock=clock, take_over=True)
-
-
-async def paid_and_restored(
-    place: Place, tmp_path: Path, goal: str, tools: Ledger, clock: HandClock
-) -> tuple[Store, Session]:
-    """A session that paid after a back-up, which was restored since; the session in that copy."""
-    store = place.open()
-    session = await up_to(store, goal, tools, clock)
-    await back_up(store, tmp_path / "copy.db")
-    await pay(session, goal)
-    await store.close()
-    assert tools.paid == 1
-    restored = place.open("_restored")
-    await restore(restored, tmp_path / "copy.db", clock=clock)
-    clock.advance(60)
-    return restored, await again(restored, goal, tools, clock)
-
-
 @pytest.mark.parametrize("goal", ["transfer", "wire"])
-async def test_a_restored_back_up_waits_for_a_person(
-    place: Place, tmp_path: Path, goal: str
-) -> None:
-    clock, tools = HandClock(), Ledger()
-    restored, session = await paid_and_restored(place, tmp_path, goal, tools, clock)
+async def test_a_restored_back_up_waits_for_a_person(place: Place, goal: str) -> None:
+    tools = place.tools
+    session = await place.restored_after_payment(goal)
     for _ in range(3):
         await pay(session, goal)
     assert tools.paid == 1
     answer = await session.call_tool(goal, ERRANDS[goal], "again")
     assert answer.status is CallStatus.HELD
     assert "sopilot store release" in answer.text
-    assert [one.id for one in await fenced_sessions(restored)] == [goal]
+    assert await place.fenced() == [goal]
     # Nobody else is held up: a session that begins now pays.
     other = Ledger()
-    fresh = await opened(restored, tools=other, clock=clock)
-    await walk(fresh, "transfer")
+    await walk(await place.begin("fresh", tools=other), "transfer")
     assert other.paid == 1
     # Released by a person, on record, the call is made under its own key.
     with pytest.raises(UserMistake, match="asked for session"):
-        await release_sessions(restored, [goal], "", by="una", who=None, clock=clock)
+        await place.release(goal, by="una")
     with pytest.raises(UserMistake, match="your name is required"):
-        await release_sessions(restored, [goal], "", by="", who=None, clock=clock)
-    await release_sessions(restored, [goal], "not paid", by="ann", who=None, clock=clock)
-    said = (await entries(restored, "fence"))[-1].details
+        await place.release(goal, by="")
+    await place.release(goal)
+    said = (await entries(place.store, "fence"))[-1].details
     assert (said["by"], said["why"], said["sessions"]) == ("ann", "not paid", [goal])
-    before = await restored.records.digests()
+    before = await place.store.records.digests()
     await pay(session, goal)
     assert tools.paid == 2
     keys = [key for name, _, key in tools.calls if name == goal]
     assert keys[0] == keys[1], "the system behind the tool can recognise the repetition"
     await session.release()
-    assert await fenced_sessions(restored) == []
-    rows = await restored.records.digests()
-    assert (await rebuild_register(restored))[1] == {}
-    assert await restored.records.digests() == rows != before
-    await restored.close()
+    assert await place.fenced() == []
+    rows = await place.store.records.digests()
+    assert (await rebuild_register(place.store))[1] == {}
+    assert await place.store.records.digests() == rows != before
 
 
 @pytest.mark.parametrize("goal", ["transfer", "wire"])
-async def test_a_system_that_can_be_asked_is_asked(place: Place, tmp_path: Path, goal: str) -> None:
-    clock, tools = HandClock(), AskedLedger()
-    restored, session = await paid_and_restored(place, tmp_path, goal, tools, clock)
+async def test_a_system_that_can_be_asked_is_asked(place: Place, goal: str) -> None:
+    place.tools = AskedLedger()
+    session = await place.restored_after_payment(goal)
     await pay(session, goal)
-    assert tools.paid == 1
+    assert place.tools.paid == 1
     results = [one for one in session.own_events if one.kind == "domain_result"]
     assert results[-1].payload["value"] == {"done": goal}
     assert results[-1].payload["ok"] is True
-    await session.release()
-    await restored.close()
 
 
 @pytest.mark.parametrize("kind", [KeyedLedger, AskedKeyedLedger])
 async def test_another_call_under_a_lost_id_is_never_taken_for_the_lost_one(
-    place: Place, tmp_path: Path, kind: type[KeyedLedger], monkeypatch: pytest.MonkeyPatch
+    place: Place, kind: type[KeyedLedger], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Clients count their calls, so a session that goes on from an old copy repeats ids."""
-
-    clock, tools, store = HandClock(), kind(), place.open()
-    session = await opened(store, tools=tools, clock=clock, session_id="s")
-    await back_up(store, tmp_path / "copy.db")
+    place.tools = tools = kind()
+    session = await place.begin("s")
+    await place.back_up()
     await walk(session, "transfer")
-    await store.close()
     assert tools.transfers == ["bob"]
-    restored = place.open("_restored")
-    await restore(restored, tmp_path / "copy.db", clock=clock)
-    session = await again(restored, "s", tools, clock)
+    await place.restore()
+    session = await place.again("s")
     other = {**ERRANDS["transfer"], "to": "carol"}
     monkeypatch.setitem(ERRANDS, "transfer", other)
     await walk(session, "transfer", limit=20)
     assert session.configuration.process is not None, "held: nobody knows of that call"
     assert tools.transfers == ["bob"]
-    await release_sessions(restored, ["s"], "not paid", by="ann", who=None, clock=clock)
+    await place.release("s")
     await go_on(session)
     assert tools.transfers == ["bob", "carol"], "what is on record was carried out"
-    await session.release()
-    await restored.close()
 
 
 async def test_nobody_releases_what_they_asked_for(place: Place) -> None:
     """Nor who took it up, nor by a release of all, also where it has ended."""
-
-    clock, tools, store = HandClock(), Ledger(), place.open()
-    session = await opened(store, tools=tools, clock=clock, session_id="s", requester="una")
+    session = await place.begin("s")
     await walk(session, "transfer")
     await session.release()
-    session = await resume_session(store, "s", tools=tools, clock=clock, requester="eve")
-    await session.release()
-    await fence_store(store, "restored", clock=clock)
-    assert await fenced_sessions(store) == [], "it has ended"
+    await (await place.again("s", requester="eve")).release()
+    await fence_store(place.store, "restored", clock=place.clock)
+    assert await place.fenced() == [], "it has ended"
     for by in ("una", "eve", "Eve "):
         for chosen in (["s"], []):
             with pytest.raises(UserMistake, match="asked for session"):
-                await release_sessions(store, chosen, "", by=by, who=None, clock=clock)
-    session = await again(store, "s", tools, clock)
+                await place.release(*chosen, by=by)
+    session = await place.again("s")
     await walk(session, "transfer", limit=20)
-    assert tools.paid == 1
+    assert place.tools.paid == 1
     await session.release()
-    assert await release_sessions(store, [], "", by="ann", who=None, clock=clock) == ["s"]
-    await store.close()
+    assert await place.release() == ["s"]
 
 
 async def test_a_dump_is_found_by_the_external_head(place: Place, tmp_path: Path) -> None:
-    clock, tools, store = HandClock(), Ledger(), place.open()
     heads = tmp_path / "heads.jsonl"
-    await seal_and_send(store, KEY, [str(heads)])
-    session = await up_to(store, "transfer", tools, clock)
+    await seal_and_send(place.store, KEY, [str(heads)])
+    session = await place.up_to("transfer")
     place.dump()
     await pay(session, "transfer")
     await session.release()
-    await seal_and_send(store, KEY, [str(heads)])
-    await store.close()
-    place.undump()
-    store = place.open()
-    store.external_head = ExternalSeals(str(heads))
+    await seal_and_send(place.store, KEY, [str(heads)])
+    await place.undump()
+    place.store.external_head = ExternalSeals(str(heads))
     # The log of the old copy grows again, as long as the sealed one and longer.
     for number in range(4):
-        fresh = await opened(store, clock=clock, session_id=f"new{number}")
-        await fresh.release()
-    session = await again(store, "transfer", tools, clock)
+        await (await place.begin(f"new{number}", tools=CountingTools())).release()
+    session = await place.again("transfer")
     await pay(session, "transfer")
-    assert tools.paid == 1
-    assert "transfer" in [one.id for one in await fenced_sessions(store)]
-    await release_sessions(store, [], "all checked", by="ann", who=None, clock=clock)
-    assert await fenced_sessions(store) == []
+    assert place.tools.paid == 1
+    assert "transfer" in await place.fenced()
+    await place.release()
+    assert await place.fenced() == []
     await pay(session, "transfer")
-    assert tools.paid == 2, "released once, the same head fences no more"
-    await session.release()
-    await store.close()
+    assert place.tools.paid == 2, "released once, the same head fences no more"
 
 
 async def test_a_store_with_what_was_sealed_is_not_fenced(place: Place, tmp_path: Path) -> None:
-    clock, tools, store = HandClock(), Ledger(), place.open()
     heads = tmp_path / "heads.jsonl"
-    store.external_head = ExternalSeals(str(heads))
-    session = await up_to(store, "transfer", tools, clock)
+    place.store.external_head = ExternalSeals(str(heads))
+    session = await place.up_to("transfer")
     answer = await session.call_tool("transfer", ERRANDS["transfer"], "t")
     assert answer.status is CallStatus.HELD, "an external head that can't be read holds"
-    await seal_and_send(store, KEY, [str(heads)])
+    await seal_and_send(place.store, KEY, [str(heads)])
     await pay(session, "transfer")
-    assert tools.paid == 1
-    assert await entries(store, "fence") == []
-    await store.close()
+    assert place.tools.paid == 1
+    assert await entries(place.store, "fence") == []
 
 
 async def test_a_dump_that_nothing_shows_is_fenced_by_an_operator(place: Place) -> None:
-    clock, tools, store = HandClock(), Ledger(), place.open()
-    session = await up_to(store, "transfer", tools, clock)
+    session = await place.up_to("transfer")
     place.dump()
     await pay(session, "transfer")
-    await store.close()
-    place.undump()
-    store = place.open()
-    clock.time -= 900  # the operator's clock is behind: every session is fenced all the same
-    await fence_store(store, "restored the dump of Monday", clock=clock)
-    clock.time += 1000
-    session = await again(store, "transfer", tools, clock)
+    await place.undump()
+    place.clock.time -= 900  # the operator's clock is behind: every session is fenced all the same
+    await fence_store(place.store, "restored the dump of Monday", clock=place.clock)
+    place.clock.time += 1000
+    session = await place.again("transfer")
     await pay(session, "transfer")
-    assert tools.paid == 1
-    details: Mapping[str, Any] = {"what": "identity", "on": True}
-    await change_people(store, "demanded", details, who=None, clock=clock)
+    assert place.tools.paid == 1
+    details = {"what": "identity", "on": True}
+    await change_people(place.store, "demanded", details, who=None, clock=place.clock)
     with pytest.raises(UserMistake, match="requires a proof of identity"):
-        await release_sessions(store, [], "", by="ann", who=None, clock=clock)
-    ann = Principal("ann", "token", "t")
-    await release_sessions(store, [], "", by="", who=ann, clock=clock)
-    await store.close()
+        await place.release()
+    await place.release(by="", who=Principal("ann", "token", "t"))
 
 
-def test_the_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_commands(
+    tmp_path: Path, closing: Closing, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`restore` fences by itself; `fence`, `sessions --orphaned` and `release` show and end it."""
     monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{tmp_path / 'new.db'}")
+    store = closing(SQLiteStore(tmp_path / "old.db"))
+    session = await up_to(store, "transfer", Ledger(), HandClock())
+    await session.release()
+    await back_up(store, tmp_path / "copy.db")
+    await asyncio.to_thread(check_the_commands, tmp_path / "copy.db")
 
-    def told(*words: str, code: int = 0) -> Any:
-        done = CliRunner().invoke(sopilot, [*words, "--json"], catch_exceptions=False)
-        assert done.exit_code == code, done.output
-        return json.loads(done.stdout)
 
-    async def prepare() -> None:
-        store = SQLiteStore(tmp_path / "old.db")
-        session = await up_to(store, "transfer", Ledger(), HandClock())
-        await session.release()
-        await back_up(store, tmp_path / "copy.db")
-        await store.close()
-
-    asyncio.run(prepare())
-    told("store", "restore", str(tmp_path / "copy.db"))
-    [row] = told("sessions", "list", "--orphaned", code=1)["sessions"]
+def check_the_commands(copy: Path) -> None:
+    shown("store", "restore", copy)
+    [row] = shown("sessions", "list", "--orphaned", code=1)["sessions"]
     assert (row["id"], row["fenced"]) == ("transfer", True)
-    text = CliRunner().invoke(sopilot, ["sessions", "list"]).stdout
-    assert "running, fenced" in text
+    assert "running, fenced" in ran("sessions", "list")
     reason = ("--why", "checked in the ledger", "--as", "ann")
-    assert told("store", "release", "transfer", *reason) == {"released": ["transfer"]}
-    assert told("sessions", "list", "--orphaned")["sessions"] == []
-    assert told("store", "fence", "--why", "again") == {"fenced": ["transfer"]}
-    assert told("store", "release", "--all", *reason) == {"released": ["transfer"]}
-    done = CliRunner().invoke(sopilot, ["store", "release", "transfer", *reason])
-    assert "not-fenced" in str(done.exception)
+    assert shown("store", "release", "transfer", *reason) == {"released": ["transfer"]}
+    assert shown("sessions", "list", "--orphaned")["sessions"] == []
+    assert shown("store", "fence", "--why", "again") == {"fenced": ["transfer"]}
+    assert shown("store", "release", "--all", *reason) == {"released": ["transfer"]}
+    assert refused("store", "release", "transfer", *reason) == "not-fenced"

@@ -148,8 +148,6 @@ async def test_two_who_create_at_once_leave_no_gap(open_store: StoreFactory) -> 
     log = await stores[0].records.log()
     assert [one.number for one in log] == list(range(12))
     await seal_store(stores[0], KEY, at=5.0)
-    for store in stores:
-        await store.close()
 
 
 async def test_what_others_write_while_a_store_is_read_is_no_gap(

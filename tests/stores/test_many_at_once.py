@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
-from pathlib import Path
 
-import psycopg
-from store_parts import LEASE, Opened, StoreFactory, events, start_of
+from store_parts import LEASE, StoreFactory, Writer, events, opening, start_of
 
-from postgres_here import PostgresHere
 from sopilot.messages.errors import Conflict, LeaseHeld, LeaseLost, SessionExists, UnknownSession
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
@@ -29,24 +26,22 @@ def _action(call: str, expires_at: float | None = None) -> ActionRow:
 
 
 def _opening(name: str) -> NewSession:
-    head = start_of(name)
-    first = Batch(head, events(head, name), {f"r-{name}": [name, "\x00"]}, {"status": name})
-    return NewSession(name, {"name": name}, {name: f"text {name}"}, first)
+    return opening(
+        name, name, metadata={"name": name}, programs={name: f"text {name}"},
+        payloads={f"r-{name}": [name, "\x00"]}, summary={"status": name},
+    )  # fmt: skip
 
 
 async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> None:
     async def conversation(name: str) -> None:
-        opening = _opening(name)
-        assert opening.first is not None
-        lease = await store.create(opening, owner=name, **LEASE)
-        head = opening.first.head
+        writer = await Writer.begin(store, _opening(name), owner=name)
         for number in range(3):
-            payloads = {f"p-{name}": [name]} if number else {}
-            action = _action(f"{number} {name}", 2.5 if number else None)
-            batch = Batch(head, events(head, [name, number]), payloads, {"status": "running"},
-                          actions=[action])  # fmt: skip
-            lease = await store.append(lease, batch, **LEASE)
-            head = batch.head
+            await writer.append(
+                [name, number],
+                payloads={f"p-{name}": [name]} if number else {},
+                summary={"status": "running"},
+                actions=[_action(f"{number} {name}", 2.5 if number else None)],
+            )
 
     store = open_store()
     names = [f"{number} {odd}" for number in range(7) for odd in ODD]
@@ -147,31 +142,25 @@ async def test_writes_share_a_batch_while_enough_are_in_flight() -> None:
     assert written == [[10], [11], [12], [14]], "a batch that is refused is tried one by one"
 
 
-async def test_what_many_write_to_a_file_at_once_is_flushed_together(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "s.db")
+async def test_what_many_write_to_a_file_at_once_is_flushed_together(
+    file_store: SQLiteStore,
+) -> None:
     commits: list[str] = []
-    leases = [
-        await store.create(NewSession(f"s{number}", {}, {}), owner="o", **LEASE)
-        for number in range(40)
-    ]
-    db = await store.open()
+    writers = [await Writer.begin(file_store, opening(f"s{number}")) for number in range(40)]
+    db = await file_store.open()
     db.connection.set_trace_callback(
         lambda text: commits.append(text) if text == "COMMIT" else None
     )
 
-    async def three(lease: Lease) -> None:
-        head = start_of(lease.session_id)
+    async def three(writer: Writer) -> None:
         for number in range(3):
-            batch = Batch(head, events(head, number))
-            lease = await store.append(lease, batch, **LEASE)
-            head = batch.head
+            await writer.append(number)
 
-    await three(leases[0])
+    await three(writers[0])
     assert len(commits) == 3, "who is alone waits for nobody"
-    await asyncio.gather(*map(three, leases[1:]))
+    await asyncio.gather(*map(three, writers[1:]))
     assert len(commits) - 3 <= 3 + 4, "one of them by itself, then all at once, three times"
-    assert {len(await store.events(one.session_id)) for one in leases} == {3}
-    await store.close()
+    assert {len(await file_store.events(f"s{number}")) for number in range(40)} == {3}
 
 
 class Killed(BaseException):
@@ -194,22 +183,17 @@ async def test_an_interrupted_batch_wakes_everybody() -> None:
 
 
 async def test_rows_that_change_with_every_event_stay_where_they_are(
-    postgres: PostgresHere, opened: Opened
+    server_store: PostgresStore,
 ) -> None:
     """Else a busy store would grow by a session's row with every event."""
-    store = opened(PostgresStore(postgres.dsn, schema="rows_stay"))
 
     async def talk(name: str) -> None:
-        opening = NewSession(name, {"about": name * 100}, {}, _opening(name).first)
-        assert opening.first is not None
-        lease, head = await store.create(opening, owner=name, **LEASE), opening.first.head
+        new = opening(name, name, metadata={"about": name * 100})
+        writer = await Writer.begin(server_store, new)
         for number in range(20):
-            batch = Batch(head, events(head, [name, number]), {}, {"status": "running"})
-            lease = await store.append(lease, batch, **LEASE)
-            head = batch.head
+            await writer.append([name, number], summary={"status": "running"})
 
     await asyncio.gather(*[talk(f"talk-{number}") for number in range(MANY)])
-    with psycopg.connect(postgres.dsn) as db:
-        row = db.execute("SELECT pg_relation_size('rows_stay.heads') / 8192").fetchone()
-    assert row is not None
-    assert row[0] < MANY, "pages: several sessions share one"
+    async with server_store.read() as db:
+        [(pages,)] = await db.rows("SELECT pg_relation_size('{heads}') / 8192")
+    assert pages < MANY, "several sessions share one"

@@ -12,14 +12,13 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
-from store_parts import LEASE, Opened, events, start_of
+from store_parts import Closing, Writer, opening
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, walk
 from postgres_here import PostgresHere
 from sopilot.messages.errors import StoreCorrupt, StoreUnavailable, UnknownSession, UserMistake
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Batch, NewSession
 from sopilot.session.opening import open_session
 from sopilot.stores.postgres import PostgresStore
 
@@ -89,16 +88,15 @@ def test_what_is_set_for_a_role_changes_nothing(postgres: PostgresHere, setting:
     assert asyncio.run(conversations(dsn, ["c"], name)) == [1]
 
 
-async def test_times_are_read_as_they_were_written(postgres: PostgresHere) -> None:
+async def test_times_are_read_as_they_were_written(
+    postgres: PostgresHere, closing: Closing
+) -> None:
     """They are digested: rounded, every row of the register would count as altered."""
-
-    store = PostgresStore(postgres.dsn + "&options=-c%20extra_float_digits%3D-10", schema="t")
+    dsn = postgres.dsn + "&options=-c%20extra_float_digits%3D-10"
+    store = closing(PostgresStore(dsn, schema="t"))
     row = ActionRow('"c"', AT, '"pay"', "carried out", "", AT + 1, "{}", "{}")
-    head = start_of("s")
-    first = Batch(head, events(head, 1), {}, {}, actions=[row])
-    await store.create(NewSession("s", {}, {}, first), owner="me", **LEASE)
+    await Writer.begin(store, opening("s", 1, actions=[row]))
     assert [one for _, one in await store.records.actions(Wanted())] == [row]
-    await store.close()
 
 
 @pytest.mark.parametrize("encoding", ["LATIN1", "EUC_JP"])
@@ -119,30 +117,26 @@ def test_a_database_of_bytes_is_as_good(postgres: PostgresHere) -> None:
             assert asyncio.run(conversations(dsn, ["c"])) == [1]
 
 
-async def test_what_one_writes_too_long_is_nobody_elses_matter(postgres: PostgresHere) -> None:
+async def test_what_one_writes_too_long_is_nobody_elses_matter(
+    server_store: PostgresStore,
+) -> None:
     """An index holds rows of 2,704 bytes. One statement writes for many."""
-
-    store = PostgresStore(postgres.dsn, schema="too_long")
     chance = random.Random(1)
     long = "".join(chance.choices(string.ascii_letters, k=4000))
 
     async def one(name: str, call: str) -> str:
-        lease = await store.create(NewSession(name, {}, {}), owner=name, **LEASE)
-        head = start_of(name)
-        for number in range(4):
-            row = ActionRow(f'"{call}"', 1.0, '"pay"', "carried out", "", None, "{}", "{}")
-            batch = Batch(head, events(head, number), {}, {}, actions=[row])
-            try:
-                lease = await store.append(lease, batch, **LEASE)
-            except StoreUnavailable as problem:
-                return str(problem)
-            head = batch.head
+        writer = await Writer.begin(server_store, opening(name))
+        row = ActionRow(f'"{call}"', 1.0, '"pay"', "carried out", "", None, "{}", "{}")
+        try:
+            for number in range(4):
+                await writer.append(number, actions=[row])
+        except StoreUnavailable as problem:
+            return str(problem)
         return "written"
 
     ended = await asyncio.gather(*(one(f"s{n}", long if n == 7 else "c") for n in range(40)))
     assert "PostgreSQL refused: index row" in ended.pop(7)
     assert set(ended) == {"written"}
-    await store.close()
 
 
 def test_a_call_with_an_endless_id_is_made_once(postgres: PostgresHere) -> None:
@@ -152,13 +146,11 @@ def test_a_call_with_an_endless_id_is_made_once(postgres: PostgresHere) -> None:
     assert made == [1] * 6
 
 
-async def test_an_id_with_a_sign_that_no_text_has_is_unknown(postgres: PostgresHere) -> None:
-    store = PostgresStore(postgres.dsn, schema="odd_ids")
+async def test_an_id_with_a_sign_that_no_text_has_is_unknown(server_store: PostgresStore) -> None:
     with pytest.raises(UnknownSession):
-        await store.record("a\0b")
+        await server_store.record("a\0b")
     with pytest.raises(StoreUnavailable, match="cannot be written as UTF-8"):
-        await store.record("\ud800")
-    await store.close()
+        await server_store.record("\ud800")
 
 
 def test_functions_of_others_are_not_called(postgres: PostgresHere) -> None:
@@ -213,12 +205,11 @@ def test_a_table_that_does_not_keep_what_is_written_is_none(
 
 
 async def test_a_role_may_do_what_it_was_named_for_last(
-    postgres: PostgresHere, opened: Opened
+    postgres: PostgresHere, closing: Closing
 ) -> None:
     name = schema()
     run(postgres.dsn, f"CREATE ROLE {name} LOGIN")
-    store = PostgresStore(postgres.dsn, schema=name)
-    opened(store)
+    store = closing(PostgresStore(postgres.dsn, schema=name))
     await store.migrate()
 
     def may() -> list[tuple[object, ...]]:
@@ -236,22 +227,22 @@ async def test_a_role_may_do_what_it_was_named_for_last(
     assert may() == [("INSERT",), ("SELECT",), ("UPDATE",)]
 
 
-async def test_whoever_owns_the_tables_keeps_its_rights(postgres: PostgresHere) -> None:
+async def test_whoever_owns_the_tables_keeps_its_rights(
+    postgres: PostgresHere, closing: Closing
+) -> None:
     name = schema()
     run(postgres.dsn, f"CREATE ROLE {name} LOGIN", f"GRANT CREATE ON DATABASE postgres TO {name}")
-    store = PostgresStore(make_conninfo(postgres.dsn, user=name), schema=name)
+    store = closing(PostgresStore(make_conninfo(postgres.dsn, user=name), schema=name))
     await store.migrate()
     await store.grant(auditors=[name])
-    await store.close()
     deletes = f"SELECT has_table_privilege('{name}', '{name}.events', 'DELETE')"
     assert run(postgres.dsn, deletes) == [(True,)]
 
 
-async def test_a_host_that_vanished_is_given_up(postgres: PostgresHere) -> None:
+async def test_a_host_that_vanished_is_given_up(postgres: PostgresHere, closing: Closing) -> None:
     for more, idle in (("", "10"), ("&keepalives_idle=77", "77")):
-        store = PostgresStore(postgres.dsn + more, schema="vanished")
+        store = closing(PostgresStore(postgres.dsn + more, schema="vanished"))
         async with store.pool.connection() as db:
             found = db.info.get_parameters()
         assert found["keepalives_idle"] == idle
         assert found["tcp_user_timeout"] == "20000"
-        await store.close()

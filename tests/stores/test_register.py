@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from pathlib import Path
 
 import pytest
 from store_parts import StoreFactory
@@ -176,16 +175,14 @@ async def test_names_that_columns_cannot_hold(open_store: StoreFactory) -> None:
     ],
 )
 async def test_conditions_compare_numbers_as_numbers(
-    tmp_path: Path, condition: str, amounts: list[object]
+    file_store: SQLiteStore, condition: str, amounts: list[object]
 ) -> None:
-    store = SQLiteStore(tmp_path / "s.db")
-    session = await opened(store)
+    session = await opened(file_store)
     for amount in (5, 1000, 5000, "2500", None):
         arguments = {"amount": amount, "customer": {"id": "c7" if amount == 5 else "x"}}
         await session.call_tool("pay", arguments)
-    found = await register(store, Wanted(), [read_condition(condition)], columns=["amount"])
+    found = await register(file_store, Wanted(), [read_condition(condition)], columns=["amount"])
     wanted = [one.arguments["amount"] for one in found.entries()]
     assert sorted(map(str, wanted)) == sorted(map(str, amounts))
     assert found.total == 5
     assert found.sums.get("amount", 0) == sum(float(str(one)) for one in amounts if one)
-    await store.close()

@@ -10,28 +10,21 @@ from typing import Any
 
 import psycopg
 import pytest
-from store_parts import StoreFactory
+from store_parts import LEASE, Closing, StoreFactory, Writer, opening
 
 from postgres_here import PostgresHere
 from sopilot.messages.errors import LeaseLost, UserMistake
-from sopilot.records.store import Batch, NewSession, Store
+from sopilot.records.log import LogEntry
+from sopilot.records.store import Store
 from sopilot.stores.postgres import PostgresStore
-from sopilot.trace.chain import Head, genesis, seal_all
-from sopilot.trace.events import Event
 
 THREADS, STEPS = 12, 15
 
 
 async def conversation(store: Store, name: str) -> None:
-    lease = await store.create(
-        NewSession(name, {"handbook": "h"}, {"ab": "text"}), owner=name, now=1.0, lease_seconds=9.0
-    )
-    head = Head(name, -1, genesis(name))
+    writer = await Writer.begin(store, opening(name, programs={"ab": "text"}))
     for number in range(STEPS):
-        event = Event(number, 1.0, "runtime", "note", None, "", {"name": name, "details": {}})
-        batch = Batch(head, seal_all([event], head.hash))
-        lease = await store.append(lease, batch, now=2.0, lease_seconds=9.0)
-        head = batch.head
+        await writer.append(number)
         await store.record(name)
 
 
@@ -54,46 +47,31 @@ def test_synchronous_agents_share_one_store(open_store: StoreFactory) -> None:
         one.join(60)
     assert problems == []
 
-    async def look() -> list[int]:
-        try:
-            return [len(await store.events(f"agent-{number}")) for number in range(THREADS)]
-        finally:
-            await store.close()
+    async def look() -> tuple[list[int], list[LogEntry]]:
+        lengths = [len(await store.events(f"agent-{number}")) for number in range(THREADS)]
+        return lengths, await open_store().records.log()
 
-    assert asyncio.run(look()) == [STEPS] * THREADS
-    assert len({entry.number for entry in asyncio.run(_log(open_store()))}) == THREADS
-
-
-async def _log(store: Store) -> list[Any]:
-    try:
-        return await store.records.log()
-    finally:
-        await store.close()
+    lengths, log = asyncio.run(look())
+    assert lengths == [STEPS] * THREADS
+    assert len({entry.number for entry in log}) == THREADS
 
 
-def test_many_conversations_share_few_connections(postgres: PostgresHere) -> None:
-    store = PostgresStore(postgres.dsn, schema="few", pool_size=3)
-
-    async def case() -> int:
-        try:
-            await asyncio.gather(*(conversation(store, f"c-{n}") for n in range(20)))
-            async with await psycopg.AsyncConnection.connect(postgres.dsn) as db:
-                cursor = await db.execute(
-                    "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND pid <> "
-                    "pg_backend_pid()",
-                    ("%few.%",),
-                )
-                row = await cursor.fetchone()
-            assert row is not None
-            return int(row[0])
-        finally:
-            await store.close()
-
-    assert 1 <= asyncio.run(case()) <= 3
+async def test_many_conversations_share_few_connections(
+    postgres: PostgresHere, closing: Closing
+) -> None:
+    store = closing(PostgresStore(postgres.dsn, schema="few", pool_size=3))
+    await asyncio.gather(*(conversation(store, f"c-{n}") for n in range(20)))
+    with psycopg.connect(postgres.dsn) as db:
+        row = db.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE query LIKE %s AND pid <> pg_backend_pid()",
+            ("%few.%",),
+        ).fetchone()
+    assert row is not None
+    assert 1 <= row[0] <= 3
 
 
 async def test_a_step_is_one_round_trip(
-    postgres: PostgresHere, monkeypatch: pytest.MonkeyPatch
+    server_store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     waited: list[str] = []
     own = psycopg.AsyncConnection.wait
@@ -103,25 +81,17 @@ async def test_a_step_is_one_round_trip(
         return await own(self, gen, *rest, **named)
 
     monkeypatch.setattr(psycopg.AsyncConnection, "wait", counted)
-
-    store = PostgresStore(postgres.dsn, schema="trips")
-    try:
-        lease = await store.create(NewSession("s", {}, {}), owner="w", now=1.0, lease_seconds=9.0)
-        head = Head("s", -1, genesis("s"))
-        event = Event(0, 1.0, "runtime", "note", None, "", {"name": "x", "details": {}})
-        batch = Batch(head, seal_all([event], head.hash), {"r": 1}, {"status": "running"})
-        waited.clear()
-        await store.append(lease, batch, now=2.0, lease_seconds=9.0)
-        assert len(waited) == 1
-        waited.clear()
-        await store.events("s")
-        await store.renew(lease, now=3.0, lease_seconds=9.0)
-        await store.acquire("s", owner="x", now=3.0, lease_seconds=9.0, take_over=True)
-        assert len(waited) == 3
-        with pytest.raises(LeaseLost):
-            await store.append(lease, batch, now=2.0, lease_seconds=9.0)
-    finally:
-        await store.close()
+    writer = await Writer.begin(server_store, opening("s"))
+    waited.clear()
+    await writer.append({}, payloads={"r": 1}, summary={"status": "running"})
+    assert len(waited) == 1
+    waited.clear()
+    await server_store.events("s")
+    await server_store.renew(writer.lease, **LEASE)
+    await Writer.take(server_store, "s", "x")
+    assert len(waited) == 3
+    with pytest.raises(LeaseLost):
+        await writer.append({})
 
 
 def as_role(server: PostgresHere, role: str) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from store_parts import Closing
 
 from counter_desk import COUNTER, CountingTools, HandClock, go_on, walk
 from counter_sessions import opened
@@ -48,28 +49,24 @@ async def check_intact(store: Store, session: Session) -> None:
     assert again.configuration == session.configuration
 
 
-async def test_a_full_disk(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "s.db")
-    session = await opened(store)
-    connection = (await store.open()).connection
+async def test_a_full_disk(file_store: SQLiteStore) -> None:
+    session = await opened(file_store)
+    connection = (await file_store.open()).connection
     pages = connection.execute("PRAGMA page_count").fetchone()[0]
     connection.execute(f"PRAGMA max_page_count = {pages + 20}")
     with pytest.raises(StoreUnavailable, match="no space is left"):
         await fill(session)
     connection.execute("PRAGMA max_page_count = 1000000")
-    await check_intact(store, session)
-    await store.close()
+    await check_intact(file_store, session)
 
 
-async def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
+async def test_a_file_that_may_not_grow(file_store: SQLiteStore) -> None:
     """The kernel refuses the write itself, as it does on a full file system."""
     resource = pytest.importorskip("resource")
     signal = pytest.importorskip("signal")
-
-    store = SQLiteStore(tmp_path / "s.db")
-    session = await opened(store)
+    session = await opened(file_store)
     await session.user_said("hello")
-    wal = Path(f"{store.path}-wal").stat().st_size
+    wal = Path(f"{file_store.path}-wal").stat().st_size
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (wal + 60_000, before[1]))
@@ -79,12 +76,11 @@ async def test_a_file_that_may_not_grow(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
-    await check_intact(store, session)
-    await store.close()
+    await check_intact(file_store, session)
 
 
-async def test_a_locked_database(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "s.db", busy_seconds=0.3)
+async def test_a_locked_database(tmp_path: Path, closing: Closing) -> None:
+    store = closing(SQLiteStore(tmp_path / "s.db", busy_seconds=0.3))
     session = await opened(store)
     other = sqlite3.connect(store.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -104,37 +100,32 @@ async def test_a_locked_database(tmp_path: Path) -> None:
     other.execute("ROLLBACK")
     other.close()
     await check_intact(store, session)
-    await store.close()
 
 
-async def test_another_writer_of_ours_takes_its_turn(tmp_path: Path) -> None:
-    first = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
-    second = SQLiteStore(tmp_path / "s.db", busy_seconds=0.2)
+async def test_another_writer_of_ours_takes_its_turn(
+    file_store: SQLiteStore, closing: Closing
+) -> None:
+    second = closing(SQLiteStore(file_store.path, busy_seconds=0.2))
     session = await opened(second)
-    async with first.write():
+    async with file_store.write():
         with pytest.raises(StoreUnavailable, match="another writer kept it"):
             await session.user_said("hello")
     await check_intact(second, session)
-    await first.close()
-    await second.close()
 
 
-async def test_files_are_their_owners_alone(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "s.db")
-    await opened(store)
-    for path in tmp_path.iterdir():
+async def test_files_are_their_owners_alone(file_store: SQLiteStore) -> None:
+    await opened(file_store)
+    for path in file_store.path.parent.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
-    await store.close()
 
 
-async def test_promised_sync_modes(tmp_path: Path) -> None:
+async def test_promised_sync_modes(tmp_path: Path, closing: Closing) -> None:
     for mode, number in (("FULL", 2), ("NORMAL", 1)):
-        store = SQLiteStore(tmp_path / f"{mode}.db", synchronous=mode)  # type: ignore[arg-type]
+        store = closing(SQLiteStore(tmp_path / f"{mode}.db", synchronous=mode))  # type: ignore[arg-type]
         connection = (await store.open()).connection
         assert connection.execute("PRAGMA synchronous").fetchone()[0] == number
         assert connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal"
         assert connection.execute("PRAGMA mmap_size").fetchone()[0] == 0
-        await store.close()
 
 
 async def test_a_file_of_a_later_release(tmp_path: Path) -> None:
@@ -233,8 +224,10 @@ def test_a_flipped_bit_where_it_hurts_most(table: str, tmp_path: Path) -> None:
     assert 0 < damaged.refused < damaged.read
 
 
-async def test_a_server_that_is_gone_and_comes_back(postgres: PostgresHere) -> None:
-    store = PostgresStore(postgres.dsn, schema="gone", connect_seconds=1)
+async def test_a_server_that_is_gone_and_comes_back(
+    postgres: PostgresHere, closing: Closing
+) -> None:
+    store = closing(PostgresStore(postgres.dsn, schema="gone", connect_seconds=1))
     session = await opened(store)
     await session.operate(Start("transfer", {"username": "ann", "to": "bob", "amount": 5}))
     await asyncio.to_thread(postgres.stop_immediately)
@@ -249,7 +242,6 @@ async def test_a_server_that_is_gone_and_comes_back(postgres: PostgresHere) -> N
         await asyncio.to_thread(postgres.start)
     await go_on(session)
     await check_intact(store, session)
-    await store.close()
 
 
 async def test_a_server_that_never_was() -> None:
@@ -260,9 +252,9 @@ async def test_a_server_that_never_was() -> None:
         PostgresStore("", schema="x; drop table y")
 
 
-async def test_commits_are_durable_whatever_the_server_says(postgres: PostgresHere) -> None:
+async def test_commits_are_durable_whatever_the_server_says(
+    postgres: PostgresHere, closing: Closing
+) -> None:
     dsn = postgres.dsn + "&options=-c%20synchronous_commit%3Doff"
-    store = PostgresStore(dsn, schema="durable")
-    async with store.write() as db:
+    async with closing(PostgresStore(dsn, schema="durable")).write() as db:
         assert await db.rows("SELECT current_setting('synchronous_commit')") == [("on",)]
-    await store.close()

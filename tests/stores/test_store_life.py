@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-from store_parts import OpenDurable, events, start_of
+from store_parts import OpenDurable, Writer, opening
 
+from commands import refused, shown, token
 from counter_desk import COUNTER, CountingTools, HandClock, walk
 from counter_sessions import opened
 from postgres_here import PostgresHere
-from sopilot.cli.main import sopilot
 from sopilot.messages.errors import LeaseLost, Pruned, UserMistake
 from sopilot.records.loading import rebuild_register
 from sopilot.records.log import SealFile
 from sopilot.records.privacy import change_policy, erase_contents
 from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verified_lines, verify_store
-from sopilot.records.store import Batch, Lease, NewSession, SessionRecord, Store
+from sopilot.records.store import Lease, SessionRecord, Store
 from sopilot.session.opening import resume_session
 from sopilot.stores.backup import back_up, restore, sizes
 from sopilot.stores.memory import MemoryStore
@@ -157,29 +155,24 @@ async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
 async def test_an_ended_session_with_an_unfinished_call_is_not_pruned() -> None:
     store, clock = MemoryStore(), HandClock()
     for name, more in (("done", {}), ("waits", {"waiting": ["c"]}), ("open", {"open": ["c"]})):
-        head = start_of(name)
-        batch = Batch(head, events(head, 1), {}, {"status": "completed", **more})
-        new = NewSession(name, {}, {}, batch)
-        await store.create(new, owner="", now=clock.now(), lease_seconds=0.0)
+        new = opening(name, 1, summary={"status": "completed", **more})
+        await Writer.begin(store, new, owner="", now=clock.now(), lease_seconds=0.0)
     clock.time += 2 * DAY
     assert (await prune(store, days=1, clock=clock)).pruned == ("done",)
 
 
 async def test_a_session_that_was_continued_after_it_was_listed_is_not_deleted() -> None:
-    store, clock, head = MemoryStore(), HandClock(), start_of("s")
-    first = Batch(head, events(head, 1), {}, {"status": "completed"})
-    new = NewSession("s", {"settings": {"private": True}}, {}, first)
-    await store.create(new, owner="", now=clock.now(), lease_seconds=0.0)
+    store, clock = MemoryStore(), HandClock()
+    new = opening("s", 1, metadata={"settings": {"private": True}}, summary={"status": "completed"})
+    writer = await Writer.begin(store, new, now=clock.now())
     clock.time += 2 * DAY
     listed = await store.sessions()
 
     async def earlier_list(*, limit: int | None) -> list[SessionRecord]:
         return listed
 
-    lease = await store.acquire("s", owner="other", now=clock.now(), lease_seconds=1.0)
-    more = Batch(listed[0].head, events(listed[0].head, 1), {}, {"waiting": ["c"]})
-    lease = await store.append(lease, more, now=clock.now(), lease_seconds=1.0)
-    await store.release(lease)
+    await writer.append(1, summary={"waiting": ["c"]})
+    await store.release(writer.lease)
     store.sessions = earlier_list  # type: ignore[method-assign]
     assert (await prune(store, days=1, clock=clock)).pruned == ()
     done = await erase_contents(store, listed, "asked for", who=None, clock=clock)
@@ -196,40 +189,29 @@ async def test_the_size_of_a_store(open_durable: OpenDurable) -> None:
 
 
 @pytest.fixture
-async def file(tmp_path: Path) -> Path:
-    """Of a store with a session that ended."""
-    store = SQLiteStore(tmp_path / "s.db")
-    await ended(store, HandClock(), "one")
-    await store.close()
-    return tmp_path / "s.db"
+async def with_session(file_store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store, which commands use, with a session that ended."""
+    monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{file_store.path}")
+    await ended(file_store, HandClock(), "one")
+    await file_store.close()
 
 
-def test_the_commands(file: Path, tmp_path: Path) -> None:
-    def run(*words: str, store: str = "s.db") -> dict[str, object]:
-        given = ["store", *words, "--json", "--store", f"sqlite:{tmp_path / store}"]
-        done = CliRunner().invoke(sopilot, given, catch_exceptions=False)
-        assert done.exit_code == 0, done.output
-        found: dict[str, object] = json.loads(done.stdout)
-        return found
-
-    copy = str(tmp_path / "copy.db")
-    assert run("size")["sessions"] == [1, None]
-    assert run("backup", copy)["sessions"] == 1
-    assert run("restore", copy, store="new.db")["sessions"] == 2, "with the journal of its fence"
-    assert run("prune", "--days", "1", "--dry-run")["pruned"] == ["one"]
-    archive = str(tmp_path / "archive.db")
-    assert run("prune", "--days", "1", "--archive", archive)["pruned"] == ["one"]
-    assert run("size", store="archive.db")["sessions"] == [1, None]
+@pytest.mark.usefixtures("with_session")
+def test_the_commands(tmp_path: Path) -> None:
+    copy, archive = tmp_path / "copy.db", tmp_path / "archive.db"
+    new = ("--store", f"sqlite:{tmp_path / 'new.db'}")
+    assert shown("store", "size")["sessions"] == [1, None]
+    assert shown("store", "backup", copy)["sessions"] == 1
+    assert shown("store", "restore", copy, *new)["sessions"] == 2, "with the journal of its fence"
+    prune = ("store", "prune", "--days", "1")
+    assert shown(*prune, "--dry-run")["pruned"] == ["one"]
+    assert shown(*prune, "--archive", archive)["pruned"] == ["one"]
+    assert shown("store", "size", "--store", f"sqlite:{archive}")["sessions"] == [1, None]
 
 
-def test_who_may_not_prune_leaves_no_archive(file: Path, tmp_path: Path) -> None:
-    def run(*words: str) -> BaseException | None:
-        given = [*words, "--store", f"sqlite:{file}"]
-        return CliRunner().invoke(sopilot, given).exception
-
+@pytest.mark.usefixtures("with_session")
+def test_who_may_not_prune_leaves_no_archive(tmp_path: Path) -> None:
+    token("Ada", "administrator")
     archive = tmp_path / "archive.db"
-    assert run("people", "add", "Ada", "--role", "administrator") is None
-    assert run("people", "token", "Ada", "--name", "one") is None
-    refused = run("store", "prune", "--days", "1", "--archive", str(archive))
-    assert isinstance(refused, UserMistake)
+    assert refused("store", "prune", "--days", "1", "--archive", archive) == "not-entitled"
     assert not archive.exists()

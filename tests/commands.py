@@ -1,4 +1,4 @@
-"""Commands about records, as people call them."""
+"""Commands as people call them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ WAITING = 4
 """The exit code of a run that waits for people."""
 
 
-def run(*arguments: object, token: str = "") -> Result:
+def run(*arguments: object, token: str = "", typed: str = "") -> Result:
     environment = {"SOPILOT_TOKEN": token} if token else None
-    return CliRunner(env=environment).invoke(sopilot, [str(argument) for argument in arguments])
+    words = [str(argument) for argument in arguments]
+    return CliRunner(env=environment).invoke(sopilot, words, input=typed)
 
 
 def ran(*arguments: object, token: str = "", code: int = 0) -> str:
