@@ -157,6 +157,8 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
         ["privacy", "log", "--json"],
         ["store", "size"],
         ["sessions", "sweep", "--json"],
+        ["approvals", "amend", held, "c", "--role", "manager", "--as", "Mia",
+         "--arguments", json.dumps({"user": "ann", "pin": f"{PIN}"})],
         ["approvals", "approve", held, "c", "--role", "manager", "--as", "Mia",
          "--reason", f"the pin is {PIN}"],
         ["resume", held],
@@ -165,6 +167,7 @@ def _commands(folder: Path, ids: Sequence[str]) -> list[list[str]]:
          "--results", str(folder / "results.yaml")],
         ["run", book, "--goal", "close_box", *knows, "--request", "Close my box.", "--json",
          "--results", str(folder / "results.yaml")],
+        ["run", book, "--goal", "open_box", "--input", "user=ann", "--input", f"pin={PASSWORD}"],
         ["lab", "play", "show", failed],
     ]  # fmt: skip
 

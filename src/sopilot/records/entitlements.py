@@ -156,7 +156,8 @@ class Entitlements:
                 cure = did_you_mean(name, facts.inputs)
                 raise mistake("unknown-argument", f"`{action}` takes no `{name}`", help=cure)
             if problem := violation(value, facts.inputs[name], f"`{name}`"):
-                raise mistake("wrong-type", f"{problem}, not {spell(value)}")
+                secret = any(name in program.secrets for program in self.programs.values())
+                raise mistake("wrong-type", problem if secret else f"{problem}, not {spell(value)}")
         missing = [name for name in facts.required if name not in arguments]
         if missing:
             raise mistake("missing-argument", f"`{action}` needs `{missing[0]}` as well")

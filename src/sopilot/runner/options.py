@@ -55,8 +55,13 @@ def typed_value(name: str, text: str, programs: Mapping[str, Program]) -> JSON:
 
 def check_inputs(inputs: Mapping[str, Any], programs: Mapping[str, Program], where: str) -> None:
     """Refuse values that no procedure takes: the runtime would refuse them at every step."""
+    secrets = {name for program in programs.values() for name in program.secrets}
     wrong = [
-        Diagnostic("wrong-type", f"{problem}, not {json.dumps(value)}", Place(where))
+        Diagnostic(
+            "wrong-type",
+            problem if name in secrets else f"{problem}, not {json.dumps(value)}",
+            Place(where),
+        )
         for name, value in inputs.items()
         if (problem := misfit(name, value, programs))
     ]
