@@ -6,17 +6,17 @@ Regenerate with ``SOPILOT_REGOLD=1 pytest tests/agent/test_view_goldens.py``.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 from pathlib import Path
 
 import pytest
-from desk_runs import RecordingModel, briefing_of, play, reference
+from desk_runs import RecordingModel, ScriptedModel, briefing_of, calls, play, reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import ModelRequest
-from sopilot.trace.events import DomainCall, DomainResult
+from sopilot.protocols import ModelReply, ModelRequest
 from sopilot.views.baselines import best, bm25
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.view import no_frame_message
@@ -88,26 +88,21 @@ async def test_chunk_stays_within_its_budget() -> None:
             assert len(chunk.rstrip()) <= briefing.largest_frame("dispute_payment")
 
 
-def test_checklist_ticks_after_the_call() -> None:
-    from sopilot.machine.machine import Machine
-    from sopilot.views.baselines import checklist_message
-    from sopilot.views.moment import Moment
+NAMES = ("anna", "anna", "ben")
 
-    briefing = briefing_of(EXAMPLE)
-    machine = Machine(briefing.programs)
 
-    def ticks(*results: tuple[str, bool]) -> int:
-        configuration = machine.initial()
-        for number, (username, ok) in enumerate(results):
-            call = DomainCall(f"c{number}", "find_account", {"username": username})
-            for operation in (call, DomainResult(call.call_id, ok, {})):
-                configuration = machine.step(configuration, operation, at=0.0).configuration
-        return checklist_message(Moment(briefing, machine, configuration, ())).text.count("[x]")
-
-    anna = ("anna", True)
-    assert ticks() == ticks(("anna", False)) == 0
-    assert 0 < ticks(anna) < ticks(anna, ("ben", True))
-    assert ticks(anna) == ticks(anna, anna)
+async def test_checklist_ticks_after_the_call() -> None:
+    model = ScriptedModel(
+        [
+            calls(("login", '{"username": "anna", "password": "wrong"}')),
+            *(calls(("find_account", json.dumps({"username": name}))) for name in NAMES),
+            ModelReply("That is all."),
+        ]
+    )
+    await play(EXAMPLE, TASK, "checklist", model=model)
+    shown = [request.messages[-1].content.count("[x]") for request in model.requests[:5]]
+    none, failed, anna, again, ben = shown
+    assert none == failed == 0 < anna == again < ben
 
 
 words = st.lists(

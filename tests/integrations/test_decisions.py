@@ -113,6 +113,15 @@ async def served(
         yield Agent(http)
 
 
+@asynccontextmanager
+async def looked_up(folder: Path, **options: Any) -> AsyncIterator[Agent]:
+    """An agent that has logged the customer in and read the order: the refund comes third."""
+    async with served(folder, **options) as agent:
+        await agent.make("1", LOGIN)
+        await agent.make("2", LOOK)
+        yield agent
+
+
 async def test_a_call_is_carried_out_when_it_is_proven(tmp_path: Path) -> None:
     async with served(tmp_path) as agent:
         hasty = await agent.before("1", REFUND)
@@ -151,9 +160,7 @@ async def test_the_id_of_a_call_that_has_ended_serves_no_other_call(
     answered: bool, tmp_path: Path
 ) -> None:
     """Agents whose ids start again with every message send the same id for a second refund."""
-    async with served(tmp_path, answer_seconds=0.2) as agent:
-        await agent.make("1", LOGIN)
-        await agent.make("2", LOOK)
+    async with looked_up(tmp_path, answer_seconds=0.2) as agent:
         if answered:
             assert await agent.make("3", REFUND) == "carry_out"
         else:
@@ -189,9 +196,7 @@ async def test_the_audit_reports_a_guarded_call_that_was_made_although_denied(
 async def test_an_answer_that_comes_after_a_restart_is_no_deviation(tmp_path: Path) -> None:
     """The service let the call through: nobody has done wrong, and a person says how it ended."""
     store = MemoryStore()
-    async with served(tmp_path, store=store, answer_seconds=1.0) as agent:
-        await agent.make("1", LOGIN)
-        await agent.make("2", LOOK)
+    async with looked_up(tmp_path, store=store, answer_seconds=1.0) as agent:
         decided = await agent.before("3", REFUND)
         assert decided["decision"] == "carry_out"
         (record,) = await store.sessions()
@@ -211,9 +216,7 @@ async def test_an_answer_that_comes_after_a_restart_is_no_deviation(tmp_path: Pa
 
 
 async def test_an_answer_that_never_comes_is_an_unknown_outcome(tmp_path: Path) -> None:
-    async with served(tmp_path, answer_seconds=0.2) as agent:
-        await agent.make("1", LOGIN)
-        await agent.make("2", LOOK)
+    async with looked_up(tmp_path, answer_seconds=0.2) as agent:
         decided = await agent.before("3", REFUND)  # and the agent dies
         own = {"conversation": "c-1", "id": "3", "digest": decided["digest"]}
         assert await agent.make("4", REFUND) != "carry_out"
@@ -485,11 +488,17 @@ class Answers(socketserver.BaseRequestHandler):
         self.request.sendall(self.answer)
 
 
-async def test_a_name_with_a_lone_surrogate_is_answered(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("conversation", "tool", "decision"),
+    [("c-1", "refund\ud800", "refused"), ("\ud800", "login", "carry_out")],
+)
+async def test_a_name_with_a_lone_surrogate_is_answered(
+    conversation: str, tool: str, decision: str, tmp_path: Path
+) -> None:
+    body = {"conversation": conversation, "id": "1", "tool": tool, "arguments": {}}
     async with served(tmp_path) as agent:
-        body = b'{"conversation": "c-1", "id": "1", "tool": "refund\\ud800", "arguments": {}}'
-        answer = await agent.http.post("/before", content=body)
-        assert (answer.status_code, answer.json()["decision"]) == (200, "refused")
+        answer = await agent.http.post("/before", content=json.dumps(body).encode())
+        assert (answer.status_code, answer.json()["decision"]) == (200, decision)
 
 
 def test_without_the_service_nothing_is_allowed() -> None:
@@ -499,9 +508,7 @@ def test_without_the_service_nothing_is_allowed() -> None:
 
 
 async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: Path) -> None:
-    async with served(tmp_path, confirm='"Pay {amount} back?"') as agent:
-        await agent.make("1", LOGIN)
-        await agent.make("2", LOOK)
+    async with looked_up(tmp_path, confirm='"Pay {amount} back?"') as agent:
         own = {"tool": "refund", "arguments": dict(REFUND.arguments)}
         question = (await agent.before("3", REFUND))["question"]
         assert "50" in question
@@ -522,9 +529,7 @@ async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: 
 
 
 async def test_a_reply_answers_no_other_call_at_the_same_time_or_later(tmp_path: Path) -> None:
-    async with served(tmp_path, confirm='"Pay {amount} back?"') as agent:
-        await agent.make("1", LOGIN)
-        await agent.make("2", LOOK)
+    async with looked_up(tmp_path, confirm='"Pay {amount} back?"') as agent:
         yes = {"question": (await agent.before("3", REFUND))["question"], "text": "yes"}
 
         async def look(number: str, **more: Any) -> dict[str, str]:
@@ -540,9 +545,3 @@ async def test_a_reply_answers_no_other_call_at_the_same_time_or_later(tmp_path:
             await agent.post("/after", **call, ok=True, value=RESULTS["find_order"])
         assert await agent.make("7", REFUND) == "missing"
         assert agent.paid == []
-
-
-async def test_a_conversation_may_have_any_name(tmp_path: Path) -> None:
-    async with served(tmp_path) as agent:
-        body = b'{"conversation": "\\ud800", "id": "1", "tool": "login", "arguments": {}}'
-        assert (await agent.http.post("/before", content=body)).status_code == 200

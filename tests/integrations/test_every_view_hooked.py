@@ -14,7 +14,6 @@ tool, the answers, and every other event.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -109,9 +108,11 @@ async def hooked_run(
 @EVERY_FRAMEWORK
 @pytest.mark.parametrize("view", HOOKED)
 @pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
-def test_hooks(case: tuple[str, str, str], view: str, framework: type[FrameworkAgent]) -> None:
+async def test_hooks(
+    case: tuple[str, str, str], view: str, framework: type[FrameworkAgent]
+) -> None:
     loop = looped(f"{case[0]}/{case[1]}", view)
-    hooked = asyncio.run(hooked_run(framework, view, case))
+    hooked = await hooked_run(framework, view, case)
     # A framework asks its model once more when all is done.
     assert len(hooked.requests) in (len(loop.requests), len(loop.requests) + 1)
     for seen, asked in zip(hooked.requests, loop.requests, strict=False):

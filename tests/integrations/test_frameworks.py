@@ -133,33 +133,27 @@ async def test_a_message_that_says_error_is_no_result(arguments: dict[str, Any])
 
 
 @pytest.mark.parametrize("action", ["read_ledger", "close_account"])
-def test_a_tool_that_raises_is_no_result(action: str) -> None:
+async def test_a_tool_that_raises_is_no_result(action: str) -> None:
     """The library hides what a tool raises behind a text that looks like a result."""
 
     def boom() -> str:
         raise KeyError("secret")
 
-    async def run() -> str:
-        hook = await bare_hook()
-        own = function_tool(boom, name_override=action, description_override="Breaks.")
-        # Past the guard: what is on trial here is what comes after it.
-        hook.session.programs.guarded.pop(action, None)  # type: ignore[attr-defined]
-        hooked = next(each for each in hooked_tools(hook, [own]) if each.name == action)
-        assert isinstance(hooked, FunctionTool)
-        context = ToolContext(
-            context=None, tool_name=action, tool_call_id="c1", tool_arguments="{}"
-        )
-        said = await hooked.on_invoke_tool(context, "{}")
-        if action == "read_ledger":
-            ok, value = last_result(hook)
-            assert not ok
-            assert "KeyError" in value["error"]
-        else:  # it may have done its work before it broke off
-            assert hook.session.unknown_outcomes == ("c1",)
-        await hook.close()
-        return str(said)
-
-    said = asyncio.run(run())
+    hook = await bare_hook()
+    own = function_tool(boom, name_override=action, description_override="Breaks.")
+    # Past the guard: what is on trial here is what comes after it.
+    hook.session.programs.guarded.pop(action, None)  # type: ignore[attr-defined]
+    hooked = next(each for each in hooked_tools(hook, [own]) if each.name == action)
+    assert isinstance(hooked, FunctionTool)
+    context = ToolContext(context=None, tool_name=action, tool_call_id="c1", tool_arguments="{}")
+    said = str(await hooked.on_invoke_tool(context, "{}"))
+    if action == "read_ledger":
+        ok, value = last_result(hook)
+        assert not ok
+        assert "KeyError" in value["error"]
+    else:  # it may have done its work before it broke off
+        assert hook.session.unknown_outcomes == ("c1",)
+    await hook.close()
     assert ("failed" in said) is (action == "read_ledger")
     assert "secret" not in said, "what the library keeps from a model stays kept from it"
 

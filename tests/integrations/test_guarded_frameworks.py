@@ -195,19 +195,6 @@ async def change_the_arguments(
     arguments.update(order="o-2", amount=5000)
 
 
-async def change_the_evidence(
-    shop: WatchedShop, hooks: Conversations, arguments: dict[str, Any]
-) -> None:
-    """The order is lost, as the same agent reads meanwhile."""
-    async with hooks.using("c-1") as hook:
-        looked = {"customer": "anna", "order": "o-1"}
-
-        async def lost(_: object) -> object:
-            return {"state": "lost"}
-
-        await hook.tool_call("find_order", looked, "meanwhile", lost)
-
-
 async def log_somebody_else_in(
     shop: WatchedShop, hooks: Conversations, arguments: dict[str, Any]
 ) -> None:
@@ -223,14 +210,14 @@ async def log_somebody_else_in(
     ("sabotage", "paid"),
     [
         (change_the_arguments, [PAID]),  # the call that was decided, never the other one
-        (change_the_evidence, []),
         (log_somebody_else_in, []),
     ],
 )
 async def test_what_changes_between_decision_and_dispatch_is_not_carried_out(
     tmp_path: Path, run: Run, sabotage: Sabotage, paid: list[tuple[str, str, float]]
 ) -> None:
-    """The runtime asks the user last: everything else is proven when the sabotage comes."""
+    """The runtime asks the user last: everything else is proven when the sabotage comes. Evidence
+    that changes meanwhile: `tests/attacks/test_between_decision_and_dispatch.py`."""
     shop, conversations = WatchedShop(), Conversations.of(written(tmp_path, confirm=CONFIRM))
     arguments = dict(REFUND.arguments)
 

@@ -68,10 +68,6 @@ class FrameworkAgent(Protocol):
     def say_blocking(self, text: str) -> str: ...
 
 
-def _is_text(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
-
-
 # --- LangChain ------------------------------------------------------------------------
 
 
@@ -162,25 +158,23 @@ class LangChainAgent:
     def config(self, conversation: str | None) -> Any:
         return {**self.limit, "configurable": {"thread_id": conversation} if conversation else {}}
 
+    def _asked(self, text: str) -> dict[str, Any]:
+        return {"messages": [*self._history, HumanMessage(text)]}
+
+    def _heard(self, state: dict[str, Any]) -> str:
+        self._history[:] = state["messages"]
+        return str(self._history[-1].text)
+
     async def say(self, text: str, conversation: str | None = None) -> str:
-        self._history.append(HumanMessage(text))
-        asked = {"messages": list(self._history)}
-        self._history[:] = (await self.agent.ainvoke(asked, self.config(conversation)))["messages"]
-        return self._history[-1].text
+        config = self.config(conversation)
+        return self._heard(await self.agent.ainvoke(self._asked(text), config))
 
     async def stream(self, text: str) -> str:
-        self._history.append(HumanMessage(text))
-        states = self.agent.astream(
-            {"messages": list(self._history)}, self.config(None), stream_mode="values"
-        )
-        self._history[:] = [state async for state in states][-1]["messages"]
-        return self._history[-1].text
+        states = self.agent.astream(self._asked(text), self.config(None), stream_mode="values")
+        return self._heard([state async for state in states][-1])
 
     def say_blocking(self, text: str) -> str:
-        self._history.append(HumanMessage(text))
-        asked = {"messages": list(self._history)}
-        self._history[:] = self.agent.invoke(asked, self.config(None))["messages"]
-        return self._history[-1].text
+        return self._heard(self.agent.invoke(self._asked(text), self.config(None)))
 
 
 # --- OpenAI Agents --------------------------------------------------------------------
@@ -192,14 +186,9 @@ class _Model(Model):
         self._answers = count()
 
     async def get_response(
-        self,
-        system_instructions: str | None,
-        input: Any,
-        model_settings: Any,
-        tools: list[Any],
-        *args: Any,
-        **options: Any,
-    ) -> ModelResponse:
+        self, system_instructions: str | None, input: Any, model_settings: Any, tools: Any,
+        *args: Any, **options: Any,
+    ) -> ModelResponse:  # fmt: skip
         shown = input[-1].get("role") == "system"
         dialog, slot = (input[:-1], input[-1]["content"]) if shown else (input, "")
         messages = [Message("system", system_instructions or "")]
@@ -231,16 +220,8 @@ class _Model(Model):
         )
         return ModelResponse(output=output, usage=Usage(), response_id=None)
 
-    async def stream_response(
-        self,
-        system_instructions: str | None,
-        input: Any,
-        model_settings: Any,
-        tools: list[Any],
-        *args: Any,
-        **options: Any,
-    ) -> AsyncIterator[Any]:
-        answer = await self.get_response(system_instructions, input, model_settings, tools)
+    async def stream_response(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        answer = await self.get_response(*args, **options)
         response = Response(
             id=f"r{next(self._answers)}",
             created_at=0,

@@ -67,12 +67,11 @@ class Office:
         monkeypatch.setenv("SOPILOT_STORE", f"sqlite:{self.path}")
         monkeypatch.setenv("SOPILOT_HOME", str(folder))
         monkeypatch.delenv("SOPILOT_TOKEN", raising=False)
-        asyncio.run(self._prepare())
 
     def store(self) -> Store:
         return SQLiteStore(self.path)  # type: ignore[return-value]
 
-    async def _prepare(self) -> None:
+    async def prepare(self) -> Office:
         store, clock = self.store(), SystemClock()
         for name in ("ann", "bo"):
             person = {"person": name, "roles": ["boss"], "aliases": [], "subjects": []}
@@ -83,6 +82,7 @@ class Office:
             )
         await require_identity(store, on=True)
         await store.close()
+        return self
 
     async def sessions(self) -> list[tuple[str, str]]:
         store = self.store()
@@ -97,8 +97,8 @@ async def require_identity(store: Store, *, on: bool) -> None:
 
 
 @pytest.fixture
-def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
-    return Office(tmp_path, monkeypatch)
+async def office(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Office:
+    return await Office(tmp_path, monkeypatch).prepare()
 
 
 async def by_python(office: Office, token: str) -> None:

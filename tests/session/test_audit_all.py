@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import importlib.util
 import json
 import sqlite3
@@ -24,20 +23,16 @@ _IDS = [f"{number:032x}" for number in range(1, 7)]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> str:
+async def store(tmp_path: Path) -> str:
     """Five sessions that completed on five days, and one in which nothing happened."""
-
-    async def fill() -> None:
-        database = SQLiteStore(tmp_path / "s.db")
-        for number, session_id in enumerate(_IDS):
-            clock = HandClock(1_800_000_000.0 + number * 86_400)
-            session = await opened(database, clock=clock, session_id=session_id)
-            if number < 5:
-                await walk(session, "transfer")
-            await session.release()
-        await database.close()
-
-    asyncio.run(fill())
+    database = SQLiteStore(tmp_path / "s.db")
+    for number, session_id in enumerate(_IDS):
+        clock = HandClock(1_800_000_000.0 + number * 86_400)
+        session = await opened(database, clock=clock, session_id=session_id)
+        if number < 5:
+            await walk(session, "transfer")
+        await session.release()
+    await database.close()
     return f"sqlite:{tmp_path / 's.db'}"
 
 

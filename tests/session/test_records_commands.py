@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 import json
@@ -23,7 +22,7 @@ KEY = generate_key()
 
 
 @pytest.fixture
-def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+async def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Ids of two sessions in the default store: a transfer, and a wire that waits."""
     monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
     monkeypatch.delenv("SOPILOT_STORE", raising=False)
@@ -31,20 +30,17 @@ def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     write_key(KEY, tmp_path / "seal.key")
     monkeypatch.setitem(ERRANDS, "transfer", {**ERRANDS["transfer"], "to": "=bob"})
 
-    async def prepare() -> list[str]:
-        store, ids = open_store(), []
-        for goal in ("transfer", "wire"):
-            clock = HandClock(1_783_000_000.0)
-            session = await opened(store, clock=clock, handbook="counter", model="m", view="pg")
-            await walk(session, goal, stop_at_action="wire")
-            if goal == "wire":
-                await attempt(session, "wire", "w")
-            await session.release()
-            ids.append(session.id)
-        await store.close()
-        return ids
-
-    return asyncio.run(prepare())
+    store, ids = open_store(), []
+    for goal in ("transfer", "wire"):
+        clock = HandClock(1_783_000_000.0)
+        session = await opened(store, clock=clock, handbook="counter", model="m", view="pg")
+        await walk(session, goal, stop_at_action="wire")
+        if goal == "wire":
+            await attempt(session, "wire", "w")
+        await session.release()
+        ids.append(session.id)
+    await store.close()
+    return ids
 
 
 def actions(*options: str) -> str:
@@ -162,8 +158,7 @@ def test_a_second_store_has_heads_and_proves_the_first(sessions: list[str], tmp_
     assert own.exit_code == 0, "what it keeps stands in its own log"
 
 
-def test_the_register_has_what_audits_found(sessions: list[str]) -> None:
-    asyncio.run(open_deviations(sessions[0]))
+def test_the_register_has_what_audits_found(sessions: list[str], deviations: None) -> None:
     text = actions("--action", "transfer")
     assert "FINDINGS" in text
     assert "early-action (open)" in text
@@ -173,10 +168,11 @@ def test_the_register_has_what_audits_found(sessions: list[str]) -> None:
     assert one["findings"] == []
 
 
-async def open_deviations(session_id: str) -> None:
+@pytest.fixture
+async def deviations(sessions: list[str]) -> None:
     store = open_store()
     for code in ("early-action", "late-check"):
-        finding = {"session": session_id, "code": code, "event": 3, "explanation": ""}
+        finding = {"session": sessions[0], "code": code, "event": 3, "explanation": ""}
         details = {**finding, "sentence": "", "by": "Ada", "identity": "unauthenticated"}
         await write(store, "deviations", "deviation_opened", details, clock=HandClock())
     await store.close()

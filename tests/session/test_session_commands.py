@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -16,18 +15,14 @@ from sopilot.stores.sqlite import SQLiteStore
 
 
 @pytest.fixture
-def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+async def waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The id of a session in the default store, whose wire waits for two people."""
     monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
-
-    async def prepare() -> str:
-        store = open_store()
-        session = await waiting_wire(store, clock=None, handbook="counter", model="none")
-        await session.release()
-        await store.close()
-        return session.id
-
-    return asyncio.run(prepare())
+    store = open_store()
+    session = await waiting_wire(store, clock=None, handbook="counter", model="none")
+    await session.release()
+    await store.close()
+    return session.id
 
 
 def test_sessions_lists_what_is_kept(waiting: str, tmp_path: Path) -> None:
@@ -125,31 +120,27 @@ def test_the_data_folder_follows_the_environment(
     assert isinstance(store, SQLiteStore)
 
 
-def test_a_list_that_is_cut_says_of_how_many(waiting: str) -> None:
-    async def more() -> None:
-        store = open_store()
-        for _ in range(2):
-            await (await opened(store, clock=None)).release()
-        await store.close()
+@pytest.fixture
+async def without_a_machine(waiting: str) -> str:
+    """Another session beside the one that waits, in which an account was renamed."""
+    store = open_store()
+    session = await opened(store, clock=None, view="flat")
+    await attempt(session, "rename")
+    await session.release()
+    await (await opened(store, clock=None)).release()
+    await store.close()
+    return session.id
 
-    asyncio.run(more())
+
+def test_a_list_that_is_cut_says_of_how_many(without_a_machine: str) -> None:
     assert "2 of 3 sessions" in run("sessions", "list", "--limit", "2").output
     assert " of 3" not in run("sessions", "list").output
     assert json.loads(run("sessions", "list", "--limit", "1", "--json").output)["of"] == 3
 
 
-def test_a_session_without_a_machine_says_what_was_done(waiting: str) -> None:
-    async def more() -> str:
-        store = open_store()
-        session = await opened(store, clock=None, view="flat")
-        await attempt(session, "rename")
-        await session.release()
-        await store.close()
-        return session.id
-
-    made = asyncio.run(more())
+def test_a_session_without_a_machine_says_what_was_done(without_a_machine: str) -> None:
     listed = json.loads(run("sessions", "list", "--json").output)["sessions"]
-    [found] = [one for one in listed if one["id"] == made]
+    [found] = [one for one in listed if one["id"] == without_a_machine]
     assert (found["status"], found["goal"]) == ("running", "rename")
 
 

@@ -231,30 +231,27 @@ async def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store)
     await store.close()
 
 
-def test_the_commands_find_and_settle_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+async def left_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """A session in the default store whose owner was killed at work, and the key of its call."""
     monkeypatch.setenv("SOPILOT_HOME", str(tmp_path))
+    store, tools = SQLiteStore(tmp_path / "sessions.db"), Hanging()
+    clock = HandClock(SystemClock().now() - 100.0)
+    more = {"handbook": "counter", "extra": {"gateway": "x"}}
+    session, work = await at_work(store, tools, clock, **more)
+    work.cancel()
+    await asyncio.wait({work})
+    await store.close()
+    return session.id, tools.calls[-1][2]
 
-    class Past:
-        def now(self) -> float:
-            return SystemClock().now() - 100.0
 
-    tools = Hanging()
-
-    async def prepare() -> str:
-        store = SQLiteStore(tmp_path / "sessions.db")
-        more = {"handbook": "counter", "extra": {"gateway": "x"}}
-        session, work = await at_work(store, tools, Past(), **more)
-        work.cancel()
-        await asyncio.wait({work})
-        await store.close()
-        return session.id
-
-    session_id = asyncio.run(prepare())
+def test_the_commands_find_and_settle_it(left_open: tuple[str, str]) -> None:
+    session_id, key = left_open
     listed = run("sessions", "list", "--orphaned", "--json")
     assert (listed.exit_code, json.loads(listed.output)["sessions"][0]["id"]) == (1, session_id)
     waits = run("approvals", "list", session_id).output
     assert "outcome unknown  transfer {" in waits
-    assert f"key {tools.calls[-1][2]}\n" in waits  # by which the tool can say whether it happened
+    assert f"key {key}\n" in waits  # by which the tool can say whether it happened
     resumed = run("resume", session_id)
     assert (resumed.exit_code, "outcome unknown" in resumed.output) == (1, True)
     settled = run("approvals", "resolve", session_id, "t", "--as", "olga", "--happened", "--json")

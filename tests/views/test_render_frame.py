@@ -18,7 +18,7 @@ from sopilot.machine.state import Bound
 from sopilot.messages.errors import UserMistake
 from sopilot.messages.scaffold import LANGUAGES, StepTool, words
 from sopilot.program.codec import program_from_yaml
-from sopilot.program.model import Ask, Program
+from sopilot.program.model import Program
 from sopilot.views.frame import frame_bound, render_frame, render_function, shown_names, shown_slots
 from sopilot.views.program_text import render
 
@@ -43,76 +43,6 @@ HOSTILE = [
     True,
     object(),
 ]
-
-
-def test_a_frame_in_the_middle_of_a_run() -> None:
-    frame = render_frame(
-        PROGRAM,
-        "redirect",
-        "check_plausible",
-        {
-            "owns": Bound(True, (12,), 1, "owns"),
-            "delivered": Bound(False, (12, 15, 17, 18, 20, 21), 2, "delivered", "late"),
-        },
-        {"customer": "ann", "parcel": 7, "mood": "not the function's business"},
-    )
-    tail = frame.splitlines()
-    assert [line for line in tail if line.startswith(">")] == [
-        "> check_plausible: find out plausible(address); true → act, else go on"
-    ]
-    assert tail[-3:] == [
-        'Results: owns = true [#12]; delivered = false [#12 #15 #17 #18 …] ("late")',
-        'Known: customer = "ann"; parcel = 7',
-        "Now: `pg_program_step` with operation `call`, `function`: `plausible`, `arguments`: "
-        '{"address": …}. Ask the user for what the dialog lacks; if the user cannot give it, '
-        "`pg_program_step` with operation `fail`, `reason`: ….",
-    ]
-    assert "mood" not in frame
-
-
-def test_every_kind_of_step_says_what_to_do() -> None:
-    said = {}
-    for function in ALL_STEPS.functions.values():
-        for step in function.steps:
-            wanted = step.wants if isinstance(step, Ask) else ()
-            known = {name: "x" for name in shown_names(function) if name not in wanted}
-            frame = render_frame(ALL_STEPS, function.name, step.label, {}, known)
-            said[type(step).__name__] = frame.splitlines()[-1]
-    assert said == {
-        "Check": "Now: `pg_program_step` with operation `call`, `function`: `ticket_frozen`.",
-        "Branch": "Now: `pg_program_step` with operation `select_branch`, `option`: `then` "
-        "(→ pick) or `otherwise` (→ refuse), as the results say.",
-        "Choose": "Now: `pg_program_step` with operation `select_branch` and one of these as "
-        "`option`: `with_report`, `without`.",
-        "Emit": "Now: `pg_program_step` with operation `emit_artifact`, `name`: `report`, "
-        "`content`: …",
-        "Act": "Now: call `read_ticket`; its result is the evidence.",
-        "FailStep": "Now: `pg_program_step` with operation `fail`; its `reason` tells the user "
-        "what is not met.",
-        "CompleteStep": "Now: `pg_program_step` with operation `complete`; its `summary` tells "
-        "the user what was done.",
-        "Ask": "Now: ask the user for `code`, unless the dialog has it, and call `check_badge` "
-        "with it. If the user cannot give it, `pg_program_step` with operation `return`, "
-        "`holds`: false.",
-        "ReturnStep": "Now: `pg_program_step` with operation `return`, `holds`: false, as the "
-        "results say.",
-        "Do": "Now: do it, then `pg_program_step` with operation `select_branch`, `option`: "
-        "`next`.",
-    }
-
-
-def test_a_tool_without_operations_is_named_by_its_fields() -> None:
-    said = {}
-    for function in ALL_STEPS.functions.values():
-        for step in function.steps:
-            known = dict.fromkeys(shown_names(function), "x")
-            tool = StepTool("step", short=True)
-            frame = render_frame(ALL_STEPS, function.name, step.label, {}, known, tool=tool)
-            said[type(step).__name__] = frame.splitlines()[-1]
-    assert said["FailStep"] == "Now: `step` with `fail`: true; tell the user what is not met."
-    assert said["ReturnStep"] == 'Now: `step` with `false`: "1", as the results say.'
-    assert said["Do"] == 'Now: do it, then `step` with `option`: "next".'
-    assert not any("operation" in text or "pg_program_step" in text for text in said.values())
 
 
 def _worst(program: Program, value: object, language: str) -> int:

@@ -65,10 +65,6 @@ async def lost_in_between(lose: Lose, url: str = "") -> None:
         await held_on_the_next_connection(client, store, session_id)
 
 
-async def test_the_connection_is_closed_between_proof_and_act() -> None:
-    await lost_in_between(lambda upstream: upstream._drop())
-
-
 async def test_the_upstream_process_is_killed_between_proof_and_act() -> None:
     async def kill(upstream: Any) -> None:
         (child,) = children_running("odd_upstream.py")
@@ -108,28 +104,6 @@ async def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> 
             for one in started:
                 one.terminate()
                 await one.wait()
-
-
-async def test_the_gateway_is_started_again_with_the_session(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    upstream = shlex.join(odd_command("bank", "close-empty"))
-
-    def served(*more: str) -> StdioServerParameters:
-        program, *arguments = sopilot_command(
-            "gateway", "--view", "pg", "--handbook", "bank",
-            "--upstream", f"odd={upstream}", "--approve-tools",
-            "--store", f"sqlite:{path}", *more,
-        )  # fmt: skip
-        return StdioServerParameters(
-            command=program, args=arguments, env={**os.environ, "HOME": str(tmp_path)}
-        )
-
-    store = SQLiteStore(path)
-    async with Client(stdio_client(served())) as client:
-        session_id = await prove(client, store)
-    async with Client(stdio_client(served("--session", session_id))) as client:
-        await held_on_the_next_connection(client, store, session_id)
-    await store.close()
 
 
 DESKS = """

@@ -14,8 +14,10 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import mcp_types as types
+from gateway_scenes import call, offered
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
+from reference_client import texts
 from served import BOOK, free_port, process, sopilot_command
 
 from warm import warm_python
@@ -54,14 +56,8 @@ async def shop(
         yield client
 
 
-async def called(client: Client, name: str, **arguments: Any) -> types.CallToolResult:
-    result = await client.call_tool(name, arguments)
-    assert isinstance(result, types.CallToolResult)
-    return result
-
-
 def text(result: types.CallToolResult) -> str:
-    return "\n".join(part.text for part in result.content if isinstance(part, types.TextContent))
+    return "\n".join(texts(result))
 
 
 def paid(folder: Path) -> str:
@@ -78,76 +74,76 @@ def findings(folder: Path) -> set[str]:
 
 async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_path: Path) -> None:
     async with shop(tmp_path) as client:
-        tools = (await client.list_tools()).tools
+        tools = await offered(client)
         assert sorted(tool.name for tool in tools) == TOOLS
         assert (await client.list_prompts()).prompts == []
         assert (await client.list_resources()).resources == []
-        hasty = await called(client, "refund", **REFUND)
+        hasty = await call(client, "refund", **REFUND)
         assert hasty.is_error
         assert 'find_order(order="o-1")' in text(hasty)
         assert paid(tmp_path) == ""
-        await called(client, "find_order", order="o-1")
-        assert text(await called(client, "opening-hours")) == "9 to 5"
+        await call(client, "find_order", order="o-1")
+        assert text(await call(client, "opening-hours")) == "9 to 5"
         # Nobody said what that tool changes: the order is read again.
-        assert (await called(client, "refund", **REFUND)).is_error
-        read = await called(client, "find_order", order="o-1")
+        assert (await call(client, "refund", **REFUND)).is_error
+        read = await call(client, "find_order", order="o-1")
         assert json.loads(text(read)) == {"state": "delivered", "buyer": "anna"}
-        made = await called(client, "refund", **REFUND)
+        made = await call(client, "refund", **REFUND)
         assert (made.is_error, text(made)) == (False, "paid 5\nfor o-1")
-        assert (await called(client, "refund", **REFUND)).is_error
+        assert (await call(client, "refund", **REFUND)).is_error
         for hidden in ("pg_program_step", "confirm", "empty_till"):
-            assert (await called(client, hidden)).is_error
+            assert (await call(client, hidden)).is_error
         for built_in in ("ask_user", "confirm_with_user", "end_session"):
-            assert text(await called(client, built_in)) == f"There is no tool `{built_in}`."
+            assert text(await call(client, built_in)) == f"There is no tool `{built_in}`."
     assert paid(tmp_path) == "o-1 5\n"
     assert findings(tmp_path) <= {"premature-goal"}
 
 
 async def test_what_a_client_leaves_out_is_not_taken_from_its_last_call(tmp_path: Path) -> None:
     async with shop(tmp_path) as client:
-        assert (await called(client, "refund", **REFUND)).is_error
-        await called(client, "find_order", order="o-1")
-        assert "amount" in text(await called(client, "refund", order="o-1"))
+        assert (await call(client, "refund", **REFUND)).is_error
+        await call(client, "find_order", order="o-1")
+        assert "amount" in text(await call(client, "refund", order="o-1"))
     assert paid(tmp_path) == ""
 
 
 async def test_auto_reads_by_itself_and_refuses_in_one_answer(tmp_path: Path) -> None:
     async with shop(tmp_path, "--view", "guard-auto") as client:
-        lost = await called(client, "refund", order="o-2", amount=5.0)
+        lost = await call(client, "refund", order="o-2", amount=5.0)
         assert lost.is_error
         assert text(lost).startswith("Refused")
-        assert text(await called(client, "refund", **REFUND)) == "paid 5\nfor o-1"
+        assert text(await call(client, "refund", **REFUND)) == "paid 5\nfor o-1"
     assert paid(tmp_path) == "o-1 5\n"
 
 
 async def test_a_check_that_is_left_to_the_model_has_one_small_tool(tmp_path: Path) -> None:
     async with shop(tmp_path, book=JUDGED) as client:
-        tools = (await client.list_tools()).tools
+        tools = await offered(client)
         assert sorted(tool.name for tool in tools) == sorted([*TOOLS, "judge_check"])
-        await called(client, "find_order", order="o-1")
-        assert (await called(client, "refund", **REFUND)).is_error
-        judged = await called(client, "judge_check", check="delivered", holds=True)
+        await call(client, "find_order", order="o-1")
+        assert (await call(client, "refund", **REFUND)).is_error
+        judged = await call(client, "judge_check", check="delivered", holds=True)
         assert not judged.is_error
-        assert not (await called(client, "refund", **REFUND)).is_error
+        assert not (await call(client, "refund", **REFUND)).is_error
     assert paid(tmp_path) == "o-1 5\n"
 
 
 async def test_a_value_that_no_argument_has_is_passed_with_one_small_tool(tmp_path: Path) -> None:
     async with shop(tmp_path, book=CLAIMED) as client:
-        (tool,) = [each for each in (await client.list_tools()).tools if each.name not in TOOLS]
+        (tool,) = [each for each in await offered(client) if each.name not in TOOLS]
         assert tool.name == "give_values"
         assert tool.input_schema["properties"] == {"customer": {"type": "string"}}
-        early = await called(client, "give_values", customer="anna")
+        early = await call(client, "give_values", customer="anna")
         assert text(early).startswith("Not recorded")
-        await called(client, "find_order", order="o-1")
+        await call(client, "find_order", order="o-1")
         for claimed, paid_now in (("bob", ""), ("anna", "o-1 5\n")):
-            asked = await called(client, "refund", **REFUND)
+            asked = await call(client, "refund", **REFUND)
             assert "`customer` and pass it with `give_values(customer=…)`" in text(asked)
-            assert (await called(client, "give_values", order="o-1")).is_error
-            assert not (await called(client, "give_values", customer=claimed)).is_error
-            made = await called(client, "refund", **REFUND)
+            assert (await call(client, "give_values", order="o-1")).is_error
+            assert not (await call(client, "give_values", customer=claimed)).is_error
+            made = await call(client, "refund", **REFUND)
             assert (made.is_error, paid(tmp_path)) == (paid_now == "", paid_now)
-        assert (await called(client, "refund", **REFUND)).is_error
+        assert (await call(client, "refund", **REFUND)).is_error
     assert paid(tmp_path) == "o-1 5\n"
     assert findings(tmp_path) <= {"premature-goal"}
 
@@ -156,14 +152,14 @@ async def test_a_value_that_was_given_for_one_call_is_no_claim_about_another(
     tmp_path: Path,
 ) -> None:
     async with shop(tmp_path, book=CLAIMED) as client:
-        await called(client, "find_order", order="o-1")
-        await called(client, "find_order", order="o-2")
-        assert (await called(client, "refund", order="o-2", amount=5.0)).is_error
-        await called(client, "give_values", customer="bob")
-        other = text(await called(client, "refund", **REFUND))
+        await call(client, "find_order", order="o-1")
+        await call(client, "find_order", order="o-2")
+        assert (await call(client, "refund", order="o-2", amount=5.0)).is_error
+        await call(client, "give_values", customer="bob")
+        other = text(await call(client, "refund", **REFUND))
         assert "pass it with `give_values(customer=…)`" in other  # not refused because of bob
-        await called(client, "give_values", customer="anna")
-        assert not (await called(client, "refund", **REFUND)).is_error
+        await call(client, "give_values", customer="anna")
+        assert not (await call(client, "refund", **REFUND)).is_error
     assert paid(tmp_path) == "o-1 5\n"
 
 
@@ -178,16 +174,16 @@ async def test_what_people_amend_is_carried_out_when_the_agent_calls_again(tmp_p
         subprocess.run(vote, check=True, capture_output=True)
 
     async with shop(tmp_path, book=book) as client:
-        await called(client, "find_order", order="o-1")
+        await call(client, "find_order", order="o-1")
         for asked, amended, again in ((50.0, 5.0, 50.0), (60.0, 6.0, 6.0)):
-            waits = text(await called(client, "refund", order="o-1", amount=asked))
+            waits = text(await call(client, "refund", order="o-1", amount=asked))
             assert "waits for approval: 0 of 1" in waits
             call_id = waits.partition("(call `")[2].partition("`")[0]
             less = json.dumps({"order": "o-1", "amount": amended})
             decide("amend", "last", call_id, "--as", "Bea", "--arguments", less)
-            made = await called(client, "refund", order="o-1", amount=again)
+            made = await call(client, "refund", order="o-1", amount=again)
             assert (made.is_error, text(made)) == (False, f"paid {amended:g}\nfor o-1")
-            await called(client, "find_order", order="o-1")
+            await call(client, "find_order", order="o-1")
     assert paid(tmp_path) == "o-1 5\no-1 6\n"
     assert findings(tmp_path) <= {"premature-goal"}
 
@@ -199,10 +195,10 @@ async def test_a_person_decides_for_a_client_that_cannot_ask_its_user(
     book = BOOK.replace("confirm: false", 'confirm: "Pay {amount} back?"')
     store = ("--store", f"sqlite:{tmp_path}/sessions.db")
     async with shop(tmp_path, book=book) as client:
-        hasty = text(await called(client, "refund", **REFUND))
+        hasty = text(await call(client, "refund", **REFUND))
         assert "find_order" in hasty  # people are asked last
-        await called(client, "find_order", order="o-1")
-        waits = text(await called(client, "refund", **REFUND))
+        await call(client, "find_order", order="o-1")
+        waits = text(await call(client, "refund", **REFUND))
         assert "can't show the user a question" in waits
         session_id = waits.partition("approvals list ")[2].partition("`")[0]
         listed = sopilot_command("approvals", "list", session_id, "--json", *store)
@@ -211,7 +207,7 @@ async def test_a_person_decides_for_a_client_that_cannot_ask_its_user(
         subprocess.run(
             sopilot_command(*vote, "--as", "Bea", *store), check=True, capture_output=True
         )
-        made = await called(client, "refund", **REFUND)
+        made = await call(client, "refund", **REFUND)
         assert made.is_error == (decision == "reject")
     assert paid(tmp_path) == ("o-1 5\n" if decision == "approve" else "")
 
@@ -220,7 +216,7 @@ async def test_a_wrapped_server_gets_the_environment_of_its_client(tmp_path: Pat
     """Credentials of the server, which clients pass to the command that they start."""
     given = {"SHOP_HOURS": "10 to 4", "SOPILOT_LANGUAGE": "en"}
     async with shop(tmp_path, environment=given) as client:
-        assert text(await called(client, "opening-hours")) == "10 to 4"
+        assert text(await call(client, "opening-hours")) == "10 to 4"
 
 
 @pytest.mark.parametrize(
@@ -251,10 +247,10 @@ async def test_the_user_confirms_in_both_eras(
         client = await stack.enter_async_context(
             Client(server, elicitation_callback=user, mode=mode)
         )
-        assert (await called(client, "refund", **REFUND)).is_error
+        assert (await call(client, "refund", **REFUND)).is_error
         assert questions == []  # the order comes first
-        await called(client, "find_order", order="o-1")
-        made = await called(client, "refund", **REFUND)
+        await call(client, "find_order", order="o-1")
+        made = await call(client, "refund", **REFUND)
     assert len(questions) == 1
     assert questions[0].startswith("Pay 5")
     assert made.is_error == (answer == "no")
@@ -274,9 +270,9 @@ async def test_which_tools_pass_that_the_handbook_does_not_name(
 ) -> None:
     """A tool that may change something must not be an unguarded way to do it."""
     async with shop(tmp_path, *options) as client:
-        tools = (await client.list_tools()).tools
+        tools = await offered(client)
         assert sorted(tool.name for tool in tools) == sorted(["find_order", "refund", *more])
-        emptied = await called(client, "empty_till")
+        emptied = await call(client, "empty_till")
     assert emptied.is_error == ("empty_till" not in more)
     assert paid(tmp_path) == ("everything\n" if "empty_till" in more else "")
 
