@@ -16,14 +16,11 @@ from langchain_core.tools import StructuredTool
 from pydantic import AfterValidator, BaseModel, Field, field_validator
 from scripted_moves import ENTER, Move, Script, call, say, start
 
-from small_desks import AnsweringTools, programs_of
+from small_desks import programs_of
 from sopilot.agent.approvers import Operator
-from sopilot.agent.driver import Driver
-from sopilot.agent.loop import open_run
 from sopilot.handbook.reader import load_handbook
 from sopilot.machine.approvals import HeldCall
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import ToolCall, ToolSchema
 from sopilot.records.entitlements import Vote
 from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.tools import as_tools
@@ -237,22 +234,3 @@ def test_a_plain_function_has_no_default_that_nobody_judges() -> None:
         UserMistake, match="`amount` of `pay` is optional, and 500 if it is left out"
     ):
         as_tools([read_list, pay], actions)
-
-
-@pytest.mark.parametrize("amount", [None, 5, "5"])
-async def test_a_default_in_the_schema_of_an_upstream_is_judged(amount: JSON) -> None:
-    """The server's tool says that it pays 500 if the amount is left out."""
-    own = {"payee": {"type": "string"}, "amount": {"type": "number", "default": 500}}
-    schemas = (
-        ToolSchema("read_list", "", {"type": "object", "properties": {}}),
-        ToolSchema("pay", "", {"type": "object", "properties": own, "required": ["payee"]}),
-    )
-    briefing, tools = briefing_of(), AnsweringTools(lambda *_: {"names": ["mallory"]}, schemas)
-    known = {} if amount is None else {"amount": amount}
-    started = {} if amount is None else {"amount": 5}
-    moves = proven("bob", call("pay", payee="bob", **known), **started)
-    session = await open_run(MemoryStore(), briefing, VIEWS["pg"], tools=tools)
-    driver = Driver(session, briefing, VIEWS["pg"])
-    for number, move in enumerate(moves):
-        await driver.call(ToolCall(f"c{number}", move.tool, json.dumps(dict(move.arguments))))
-    assert tools.given("pay") == ([{"payee": "bob", "amount": 5}] if amount == 5 else [])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, go_on, next_move, walk
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, next_move, walk
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
@@ -138,20 +138,6 @@ def test_what_a_person_let_through_unproven_is_no_finding_about_proof() -> None:
     found = [one for one in read_again(session, nobody).findings if "unproven" in one.explanation]
     assert found
     assert all(str(one.severity) == "error" for one in found)
-
-
-def test_reading_again_at_the_act_is_no_violation() -> None:
-    async def again(session: Session, tools: CountingTools) -> None:
-        await walk(session, "transfer", stop_at_action="transfer")
-        username = TRANSFER["username"]
-        await session.call_tool("read_balance", {"username": username}, "again")
-        await session.call_tool("find_account", {"username": "a stranger"}, "other")
-        await go_on(session)
-
-    report, _ = audited(again)
-    assert [(one.code, one.details["action"]) for one in report.findings] == [
-        ("unlicensed-call", "find_account")
-    ]
 
 
 def test_without_a_judge_only_gates_are_compared() -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from vm_programs import ERRAND
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.audit.audit import audit_trace
-from sopilot.trace.events import Call, Complete, DomainCall, Event, SelectBranch, Start
+from sopilot.trace.events import Call, DomainCall, Event, SelectBranch
 
 
 def findings(run: Run, *more: Event, **options: Any) -> list[tuple[int, str]]:
@@ -28,33 +27,6 @@ def accepted() -> Run:
 def ending(run: Run, kind: str, place: str, **payload: Any) -> Event:
     seq = len(run.events)
     return Event(seq, float(seq), "model", kind, "p1", place, payload)
-
-
-def test_a_completion_where_none_is_due() -> None:
-    run = accepted()
-    early = ending(run, "complete", "transfer@act", label="act", accepting=False, summary="",
-                   unwound=["transfer"])  # fmt: skip
-    assert findings(run, early) == [(early.seq, "completion-without-goal")]
-    run.tool("transfer", True, **ARGUMENTS)
-    assert run.place == "transfer@finish"
-    assert findings(run, ended=False) == []
-    run.ok(Complete("done"))
-    assert findings(run) == []
-    errand = Run({"errand": ERRAND})
-    errand.ok(Start("errand", {"what": "x"}))
-    early = ending(errand, "complete", "errand@pick", label="pick", accepting=False, summary="",
-                   unwound=["errand"])  # fmt: skip
-    assert findings(errand, early) == [(early.seq, "completion-without-goal")]
-
-
-def test_what_returns_where_nothing_was_called() -> None:
-    run = accepted()
-    back = ending(run, "return", "transfer@act", holds=True)
-    assert findings(run, back, ended=False) == [(back.seq, "inconsistent-trace")]
-    run = logged_in()
-    run.ok(Call())
-    back = ending(run, "return", "transfer/any_of_funds@check_1", holds=True)
-    assert findings(run, back, ended=False) == [(back.seq, "inconsistent-trace")]
 
 
 @pytest.mark.parametrize(

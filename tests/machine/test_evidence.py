@@ -6,15 +6,8 @@ from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, logged_in
 
 from sopilot.machine.automation import Automation
-from sopilot.machine.state import Bound
 from sopilot.program.model import Act, Check, CompleteStep, FailStep, Function, Kind, ReturnStep
 from sopilot.trace.events import BindEvidence, Call, Return, Start
-
-
-def bound(run: Run) -> Bound:
-    frame = run.configuration.frame
-    assert frame is not None
-    return list(frame.slots.values())[-1]
 
 
 def in_rule() -> Run:
@@ -22,23 +15,6 @@ def in_rule() -> Run:
     run.ok(Call())
     run.ok(Call())
     return run
-
-
-def test_what_the_frame_gathered_is_bound_when_nothing_is_cited() -> None:
-    run = in_rule()
-    failed = run.tool("read_balance", ok=False, username="bob")
-    run.tool("read_balance", username="eve")
-    run.tool("unrelated")
-    good = run.tool("read_ledger")
-    run.ok(Return(True))
-    assert bound(run).evidence == (failed, good)
-
-
-def test_a_return_without_any_evidence_is_accepted_and_shows_it() -> None:
-    run = in_rule()
-    event = run.ok(Return(True)).events[0]
-    assert event.payload["bound"]["evidence"] == []
-    assert event.payload["opened"] == run.events[-2].seq
 
 
 def test_citations_by_number_call_and_name() -> None:
@@ -50,17 +26,6 @@ def test_citations_by_number_call_and_name() -> None:
     assert cited["evidence"] == [first, second]
     assert cited["unresolved"] == ["#999", "x"]
     assert cited["earlier"] == []
-
-
-def test_citing_an_earlier_result_is_visible() -> None:
-    run = in_rule()
-    seq = run.tool("read_balance", {"balance": 5}, username="bob")
-    run.tool("read_balance", {"balance": 5}, username="eve")
-    run.ok(Return(False))
-    run.ok(Call())
-    cited = run.ok(Return(True, ("read_balance",))).events[0].payload["bound"]
-    # The name finds the latest call, whatever its arguments: the audit judges that.
-    assert cited["earlier"] == cited["evidence"] == [seq + 2]
 
 
 def test_only_a_fresh_success_of_the_same_call_is_taken_over() -> None:

@@ -84,15 +84,6 @@ def test_a_return_needs_a_verdict_in_a_rule_and_none_in_a_group() -> None:
     run.ok(Return(False))
 
 
-def test_a_number_is_not_its_spelling() -> None:
-    run = logged_in()
-    assert run.no(Call(arguments={"amount": "100"})) == "contradiction"
-    run.ok(Call(arguments={"amount": 100.0}))
-    frame = run.configuration.frame
-    assert frame is not None
-    assert frame.locals["amount"] == 100
-
-
 def test_learned_values_go_up_to_every_caller_and_down_to_later_frames() -> None:
     run = Run(PROGRAMS)
     run.ok(Start("transfer", {"username": "bob"}))
@@ -120,26 +111,6 @@ def test_values_may_come_with_a_return() -> None:
     assert run.no(Return(True, arguments={"username": "eve"})) == "contradiction"
     run.ok(Return(True, arguments={"password": "x"}))
     assert run.configuration.processes["p1"].known["password"] == "x"
-
-
-def test_the_goal_needs_its_own_values_and_learns_open_ones() -> None:
-    run = Run(PROGRAMS)
-    run.ok(Start("transfer", {"username": "bob", "amount": 100}))
-    for _ in range(1):
-        run.ok(Call())
-        run.ok(Return(True))
-    run.ok(Call())
-    run.ok(Call())
-    run.ok(Return(True))
-    run.ok(Call())
-    run.ok(Return(True))
-    run.ok(Return())
-    run.ok(SelectBranch())
-    run.tool("transfer", username="bob", amount=999, to="eve")
-    assert run.place == "transfer@act"
-    run.tool("transfer", username="bob", amount=100, to="eve")
-    assert run.place == "transfer@finish"
-    assert run.configuration.processes["p1"].known["to"] == "eve"
 
 
 def test_recipes_in_any_order_and_by_fallback() -> None:

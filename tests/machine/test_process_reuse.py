@@ -13,7 +13,18 @@ from sopilot.machine.automation import Automation
 from sopilot.machine.machine import Outcome
 from sopilot.machine.replay import replay
 from sopilot.program.codec import program_from_yaml
-from sopilot.program.model import Act, Check, CompleteStep, Function, Kind, ReturnStep
+from sopilot.program.model import (
+    Act,
+    Ask,
+    Check,
+    CompleteStep,
+    FailStep,
+    Function,
+    Kind,
+    Local,
+    ReturnStep,
+    Step,
+)
 from sopilot.trace.events import (
     REUSE,
     Amend,
@@ -243,3 +254,25 @@ def test_half_of_a_recipe_is_asked_again_and_what_failed_is_not(
     run.ok(Return(True, cited))
     assert run.place == "go@second"
     assert (run.machine.reusable(run.configuration, 0.0) is not None) is again
+
+
+@pytest.mark.parametrize("asks", [False, True])
+def test_a_verdict_on_values_alone_stands_unless_the_user_is_asked(asks: bool) -> None:
+    asked: tuple[Step, ...] = (Ask("ask", ("mood",)),) if asks else ()
+    small = Function("small", Kind.RULE, ("n",), (*asked, ReturnStep("end")), predicate="small")
+    terms = (("n", Local("n")),)
+    steps = (
+        Check("a", "small", terms, "a", unmet="no"),
+        Check("b", "small", terms, "b", unmet="no"),
+        CompleteStep("done"),
+        FailStep("no"),
+    )
+    run = Run({"go": program("go", Function("go", Kind.PROCESS, ("n",), steps), small)})
+    run.ok(Start("go", {"n": 1}))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.automate(Automation(reuse_verdicts=True))
+    assert run.place == ("go@b" if asks else "go@done")
+    if not asks:
+        assert run.events[-1].payload["ground"] == "judged for the same values already (#2)"
+        run.ok(Complete())

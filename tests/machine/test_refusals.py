@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 from vm_programs import ERRAND, PROGRAMS, TRANSFER, program
-from vm_runs import Run, decided, logged_in
+from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.layout import Limits
 from sopilot.machine.moves import names_of
 from sopilot.program.model import CompleteStep, Emit, Every, Function, Holds, Kind, ReturnStep
-from sopilot.trace.events import Amend, Call, EmitArtifact, Return, SelectBranch, Start
+from sopilot.trace.events import Amend, Call, EmitArtifact, Fail, Return, SelectBranch, Start
 
 
 def contradictions(run: Run) -> list[str]:
@@ -106,6 +106,27 @@ def test_so_many_processes_and_so_many_that_wait() -> None:
         run.ok(Start("errand", {"what": number}))
     assert run.no(Start("errand", {"what": 2})) == "processes-exceeded"
     run.ok(Start("errand", {"what": 0}))  # one that waits is taken up again
+
+
+def test_the_last_step_that_a_process_may_take() -> None:
+    for limit in (3, 4):
+        run = Run(PROGRAMS, Limits(steps=limit))
+        run.ok(Start("transfer", ARGUMENTS))  # 1
+        run.ok(Call())  # 2
+        run.ok(Return(True))  # 3
+        assert (run.do(Call()).accepted, limit) in ((False, 3), (True, 4))
+        assert run.configuration.processes["p1"].steps == limit
+        refused = run.do(Call()).refusal
+        assert refused["code"] == "steps-exceeded"
+        assert refused["reason"] == f"this process took {limit} steps; only `fail` is allowed now"
+        run.ok(Fail("enough"))
+
+
+def test_the_limits_of_a_session_are_not_the_audits() -> None:
+    run = Run(PROGRAMS, Limits(depth=100))
+    for number in range(70):
+        run.ok(Start("errand", {"what": number}))
+    assert contradictions(run) == []
 
 
 def test_a_stack_has_an_end() -> None:

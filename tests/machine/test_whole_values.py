@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 
 import pytest
 from vm_programs import PROGRAMS
@@ -46,20 +45,14 @@ def test_what_nobody_knows_stays_what_it_is() -> None:
     assert whole_values(configuration, other) == other
 
 
-@pytest.mark.parametrize("inside", [lambda one: [0, [one]], lambda one: {"a": {"b": one}, "c": 0}])
 @pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
-def test_a_part_of_an_answer_is_known(value: JSON, inside: Callable[[JSON], JSON]) -> None:
-    run = _run("short")
-    run.tool("look", inside(value))
-    shown = json.loads(quote_value(value))
-    assert whole_values(run.configuration, {"it": [shown]}) == {"it": [value]}
-
-
-@pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
-def test_what_a_verdict_brought_along_is_known(value: JSON) -> None:
+def test_a_part_of_an_answer_or_of_a_verdict_is_known(value: JSON) -> None:
     run = logged_in()
     run.ok(Call())
     run.ok(Call())
-    run.ok(Return(True, value=value))
-    configuration = run.configuration
-    assert whole_values(configuration, {"a": f"@{digest_of(value)}"}) == {"a": value}
+    run.tool("look", {"a": {"b": [value]}, "c": 0})
+    shown = json.loads(quote_value(value))
+    assert whole_values(run.configuration, {"it": [shown]}) == {"it": [value]}
+    judged = ["verdict", value]
+    run.ok(Return(True, value=judged))
+    assert whole_values(run.configuration, {"a": f"@{digest_of(judged)}"}) == {"a": judged}

@@ -23,12 +23,6 @@ from sopilot.trace.events import Call, Complete
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
-CORRECTIONS = [
-    "Yes, 2 adults and 3 rooms.",
-    "Please confirm the amount to me.",
-    "ok is this from savings",
-    "Yes, 50 to carol please.",
-]
 BOOKING = """
 handbook: hotel
 actions:
@@ -41,25 +35,6 @@ predicates:
 procedures:
   book: {requires: wanted(note)}
 """
-
-
-@pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
-@pytest.mark.parametrize("said", CORRECTIONS)
-async def test_a_correction_is_no_consent(said: str, view: str) -> None:
-    """Although the model has written the user's words into an argument that is shown."""
-
-    desk = await open_desk(BOOKING, lambda name, given: {}, view)
-    values: dict[str, JSON] = {"adults": 3, "rooms": 2, "note": said}
-    for first in (said, "yes"):  # corrects the question, or the call
-        desk.session.asker = None
-        questions = answering(desk, first, said)
-        await desk.start_anew("book", **values)
-        about = {"action": "book", **values}
-        asked = {"question": "wanted", "note": said}
-        await desk.push({"ask_user": asked, "confirm_with_user": about})
-        await desk.held("book", "must be true, but is undecided", **values)
-        assert len(questions) <= 2 * MOST_ATTEMPTS + 1
-    assert desk.made("book") == []
 
 
 async def test_it_is_asked_again_and_a_plain_yes_counts() -> None:
