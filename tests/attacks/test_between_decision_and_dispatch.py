@@ -6,8 +6,11 @@ judge is the simulator's own record.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -126,18 +129,11 @@ async def test_a_connection_that_is_lost_meanwhile(http: bool) -> None:
         (upstream,) = live.session.tools._upstreams.values()  # type: ignore[union-attr]
         await upstream._drop()
 
-    def remembered(*arguments: object, **options: object) -> object:
-        running = guarding_gateway(*arguments, **options)  # type: ignore[arg-type]
-
-        class Remembering:
-            async def __aenter__(self) -> McpServer:
-                servers.append(await running.__aenter__())
-                return servers[0]
-
-            async def __aexit__(self, *raised: object) -> None:
-                await running.__aexit__(*raised)  # type: ignore[arg-type]
-
-        return Remembering()
+    @asynccontextmanager
+    async def remembered(*arguments: Any, **options: Any) -> AsyncIterator[McpServer]:
+        async with guarding_gateway(*arguments, **options) as server:
+            servers.append(server)
+            yield server
 
     case = replace(case, meanwhile=lose_the_connection)
     interface = partial(over_mcp, server=remembered, http=http)
