@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from chat_messages import Message, agent, result, wanted
 from sopilot.audit.report import Report
 from sopilot.audit.transcript_files import read_messages
 from sopilot.audit.transcripts import audit_transcript
@@ -36,20 +37,11 @@ procedures:
 """,
     "bank.yaml",
 )
-Message = dict[str, Any]
 RICH = {"balance": 100}
 
 
 def call(call_id: str, name: str, **arguments: Any) -> Message:
-    return {"id": call_id, "function": {"name": name, "arguments": json.dumps(arguments)}}
-
-
-def agent(*calls: Message, says: str = "") -> Message:
-    return {"role": "assistant", "content": says, **({"tool_calls": [*calls]} if calls else {})}
-
-
-def result(call_id: str, value: Any) -> Message:
-    return {"role": "tool", "tool_call_id": call_id, "content": json.dumps(value)}
+    return wanted(name, arguments, call_id)
 
 
 def user(content: Any) -> Message:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from chat_messages import Made, Message, agent, messages, result, wanted
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.audit_inputs import (
     TranscriptFacts,
@@ -48,44 +49,12 @@ procedures:
 """
 SECRET = "correct-horse-77"
 CLEAN, BLAMED, NOT_JUDGED, REFUSED = "clean", "blamed", "not judged", "refused"
-Message = dict[str, Any]
-Made = tuple[str, Any, Any]
 
 
 def bank(folder: Path) -> str:
     path = folder / "bank.yaml"
     path.write_text(BANK, "utf-8")
     return str(path)
-
-
-def wanted(name: str, arguments: Any, call_id: str | None) -> Message:
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    call: Message = {"type": "function", "function": {"name": name, "arguments": text}}
-    return call if call_id is None else {**call, "id": call_id}
-
-
-def result(call_id: str, answer: Any, **more: Any) -> Message:
-    content = answer if isinstance(answer, str) else json.dumps(answer)
-    return {"role": "tool", "tool_call_id": call_id, "content": content, **more}
-
-
-def agent(*calls: Message, says: str | None = None) -> Message:
-    return {"role": "assistant", "content": says, **({"tool_calls": [*calls]} if calls else {})}
-
-
-def messages(*steps: Made | Message | str) -> list[Message]:
-    """A step is a call with its answer, the user's words, the agent's behind `> `, or a message."""
-    made: list[Message] = []
-    for number, step in enumerate(steps):
-        if isinstance(step, dict):
-            made.append(step)
-        elif isinstance(step, str):
-            role = "assistant" if step.startswith("> ") else "user"
-            made.append({"role": role, "content": step.removeprefix("> ")})
-        else:
-            name, arguments, answer = step
-            made += [agent(wanted(name, arguments, f"s{number}")), result(f"s{number}", answer)]
-    return made
 
 
 def judged(folder: Path, transcript: Sequence[Message], goal: str = "pay") -> str:

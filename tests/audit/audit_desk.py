@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -110,28 +109,3 @@ class Desk:
 
 def codes(report: Report) -> list[str]:
     return [finding.code for finding in report.findings]
-
-
-Step = tuple[str, Any, Any] | str
-"""A call with its answer, or words: the agent's behind `> `, the user's otherwise."""
-
-
-def call(name: str, arguments: Any, number: int) -> dict[str, Any]:
-    text = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    calls = [{"id": f"c{number}", "function": {"name": name, "arguments": text}}]
-    return {"role": "assistant", "content": None, "tool_calls": calls}
-
-
-def dialog(*steps: Step, request: str = "pay my bill") -> list[dict[str, Any]]:
-    """The steps as OpenAI's chat messages."""
-    messages: list[dict[str, Any]] = [{"role": "user", "content": request}]
-    for number, step in enumerate(steps):
-        if isinstance(step, str):
-            role = "assistant" if step.startswith("> ") else "user"
-            messages.append({"role": role, "content": step.removeprefix("> ")})
-            continue
-        name, arguments, answer = step
-        messages.append(call(name, arguments, number))
-        content = answer if isinstance(answer, str) else json.dumps(answer)
-        messages.append({"role": "tool", "tool_call_id": f"c{number}", "content": content})
-    return messages

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from audit_desk import PROGRAMS, Desk, dialog
+from audit_desk import PROGRAMS, Desk
 from click.testing import CliRunner
-from test_foreign_transcripts import BALANCE, HANDBOOK, LOGIN, PAY
+from test_foreign_transcripts import BALANCE, HANDBOOK, LOGIN, PAY, REQUEST
 
+from chat_messages import messages
 from sopilot.cli.main import main, sopilot
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import UserMistake
@@ -92,12 +93,12 @@ def test_a_transcript(tmp_path: Path) -> None:
     book = tmp_path / "desk.yaml"
     book.write_text(HANDBOOK, "utf-8")
     path = tmp_path / "dialog.json"
-    path.write_text(json.dumps({"messages": dialog(LOGIN, PAY)}), "utf-8")
+    path.write_text(json.dumps({"messages": messages(REQUEST, LOGIN, PAY)}), "utf-8")
     arguments = [str(path), "--handbook", str(book)]
     result = CliRunner().invoke(sopilot, ["audit", *arguments])
     assert result.exit_code == 1
     assert "premature-goal" in result.output
-    path.write_text(json.dumps(dialog(LOGIN, BALANCE, PAY)), "utf-8")
+    path.write_text(json.dumps(messages(REQUEST, LOGIN, BALANCE, PAY)), "utf-8")
     assert CliRunner().invoke(sopilot, ["audit", *arguments, "--goal", "pay"]).exit_code == 0
     assert "no chain to verify" in _misuse([*arguments, "--verify"])
     assert "needs a handbook" in _misuse([str(path)])
@@ -107,7 +108,7 @@ def test_what_cannot_be_judged_exits_5(tmp_path: Path) -> None:
     """Only a model could judge the balance."""
     book, path = tmp_path / "desk.yaml", tmp_path / "dialog.json"
     book.write_text(re.sub(r"\n    verdict: .*", "", HANDBOOK), "utf-8")
-    path.write_text(json.dumps(dialog(LOGIN, BALANCE, PAY)), "utf-8")
+    path.write_text(json.dumps(messages(REQUEST, LOGIN, BALANCE, PAY)), "utf-8")
     arguments = ["audit", str(path), "--handbook", str(book), "--goal", "pay"]
     result = CliRunner().invoke(sopilot, arguments)
     assert result.exit_code == 5, result.output

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from audit_desk import BOOK as APPROVED
 from audit_desk import HANDBOOK as WITH_APPROVAL
-from audit_desk import codes, dialog
+from audit_desk import codes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from chat_messages import messages
 from json_values import json_values
 from sopilot.audit.report import Report
 from sopilot.audit.transcript_files import (
@@ -30,7 +31,7 @@ from sopilot.messages.errors import UserMistake
 HANDBOOK = re.sub(r"\n    approval: .*", "", WITH_APPROVAL)
 BOOK = load_handbook(HANDBOOK)
 
-
+REQUEST = "pay my bill"
 LOGIN = ("login", {"user": "ann", "password": "x"}, True)
 BALANCE = ("read_balance", {"user": "ann"}, {"balance": 10})
 IN_ORDER = "{in_order: [logged_in(user), funds(user, amount)]}"
@@ -40,7 +41,7 @@ PAY = ("pay", {"user": "ann", "amount": 5}, {"done": True})
 
 
 def audited(*steps: tuple[str, Any, Any]) -> Report:
-    transcript = read_messages(dialog(*steps), outcome=success_first_outcome)
+    transcript = read_messages(messages(REQUEST, *steps), outcome=success_first_outcome)
     return audit_transcript(BOOK, transcript, goal="pay", judge=judge)
 
 
@@ -143,15 +144,11 @@ def test_any_message_is_read_or_refused(message: Any) -> None:
     audit_transcript(BOOK, transcript, goal="pay", judge=judge)
 
 
-def test_who_asked_the_user_may_find_a_gate_shut() -> None:
-    asked = replace(read_messages(dialog(), outcome=success_first_outcome), replies=1)
-    assert not audit_transcript(BOOK, asked, goal="pay", judge=judge).findings
-
-
 def test_a_guard_of_a_verifier_is_a_cause() -> None:
     book = load_handbook(GUARDED)
     shut = read_messages(
-        dialog(("login", {"user": "ann", "password": "no"}, False)), outcome=success_first_outcome
+        messages(REQUEST, ("login", {"user": "ann", "password": "no"}, False)),
+        outcome=success_first_outcome,
     )
     report = audit_transcript(book, shut, goal="pay", judge=judge)
     assert report.clean
@@ -163,7 +160,7 @@ def test_a_guard_of_a_verifier_is_a_cause() -> None:
 
 def plainly(*steps: tuple[str, Any, Any], book: Any = BOOK) -> Report:
     """As `sopilot audit` reads anybody's tools."""
-    transcript = read_messages(dialog(*steps), effects=frozenset({"pay"}))
+    transcript = read_messages(messages(REQUEST, *steps), effects=frozenset({"pay"}))
     return audit_transcript(book, transcript, goal="pay", judge=judge)
 
 
@@ -179,8 +176,10 @@ def test_a_goal_on_a_check_that_shows_nothing(answer: Any) -> None:
 
 
 def test_a_check_that_was_never_answered_shows_nothing() -> None:
-    messages = [one for one in dialog(LOGIN, BALANCE, PAY) if one.get("tool_call_id") != "c1"]
-    report = audit_transcript(BOOK, read_messages(messages), goal="pay", judge=judge)
+    given = [
+        one for one in messages(REQUEST, LOGIN, BALANCE, PAY) if one.get("tool_call_id") != "s2"
+    ]
+    report = audit_transcript(BOOK, read_messages(given), goal="pay", judge=judge)
     assert codes(report) == ["unproven-verdict"]
 
 
@@ -241,33 +240,39 @@ procedures:""",
 )
 
 
-@pytest.mark.parametrize("order", [BEFORE, BEHIND])
-def test_a_leaf_that_needs_no_call_excuses_no_refusal(order: str) -> None:
-    book = load_handbook(LIMITED.replace(IN_ORDER, order))
-    assert codes(plainly(book=book)) == ["refusal-without-cause"]
-    assert codes(plainly(LOGIN, book=book)) == ["refusal-without-cause"]
-    assert plainly(("login", {"user": "ann", "password": "no"}, {"error": "no"}), book=book).clean
+REFUSED_LOGIN = ("login", {"user": "ann", "password": "no"}, {"error": "no"})
+WITHOUT_CAUSE = ["refusal-without-cause"]
 
 
-def test_an_answer_of_the_user_does_not_excuse_an_open_gate() -> None:
-    opened = replace(read_messages(dialog(LOGIN)), replies=2)
-    report = audit_transcript(BOOK, opened, goal="pay", judge=judge)
-    assert codes(report) == ["refusal-without-cause"]
-    assert report.score_card.warnings == 1, "somebody else's results may be unreadable"
-
-
-def test_a_refusal_against_everything_that_was_shown() -> None:
-    told = replace(read_messages(dialog(LOGIN, BALANCE)), values={"amount": 5})
-    assert codes(audit_transcript(BOOK, told, goal="pay", judge=judge)) == ["refusal-without-cause"]
-    poor = replace(told, values={"amount": 50})
-    assert audit_transcript(BOOK, poor, goal="pay", judge=judge).clean
-
-
-def test_a_goal_that_needs_nothing_has_no_ground_to_be_refused() -> None:
-    book = load_handbook(re.sub(r"\n    requires: \{in_order.*", "", HANDBOOK))
-    nothing = read_messages(dialog())
-    report = audit_transcript(book, nothing, goal="pay", judge=judge)
-    assert codes(report) == ["refusal-without-cause"]
+@pytest.mark.parametrize(
+    ("text", "known", "steps", "found"),
+    [
+        # The user, who was asked, may have no password; that excuses no open gate.
+        (HANDBOOK, {"replies": 1}, [], []),
+        (HANDBOOK, {"replies": 2}, [LOGIN], WITHOUT_CAUSE),
+        # Against everything that was shown.
+        (HANDBOOK, {"values": {"amount": 5}}, [LOGIN, BALANCE], WITHOUT_CAUSE),
+        (HANDBOOK, {"values": {"amount": 50}}, [LOGIN, BALANCE], []),
+        # A goal that needs nothing has no ground to be refused.
+        (re.sub(r"\n    requires: \{in_order.*", "", HANDBOOK), {}, [], WITHOUT_CAUSE),
+        # A leaf that needs no call excuses nothing, before or behind the others.
+        *(
+            (LIMITED.replace(IN_ORDER, order), {}, steps, found)
+            for order in (BEFORE, BEHIND)
+            for steps, found in (
+                ([], WITHOUT_CAUSE), ([LOGIN], WITHOUT_CAUSE), ([REFUSED_LOGIN], []),
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_refusal_needs_a_cause_in_what_was_shown(
+    text: str, known: dict[str, Any], steps: list[tuple[str, Any, Any]], found: list[str]
+) -> None:
+    """Only a warning: somebody else's results may be unreadable."""
+    refused = replace(read_messages(messages(REQUEST, *steps)), **known)
+    report = audit_transcript(load_handbook(text), refused, goal="pay", judge=judge)
+    assert codes(report) == found
+    assert report.score_card.warnings == len(found)
 
 
 # --- one value of two, and the negated side ---------------------------------------------
@@ -290,7 +295,7 @@ OPEN_ROOM = ("open_room", {"room": "r"}, {"done": True})
 
 
 def entered(*steps: tuple[str, Any, Any]) -> list[str]:
-    transcript = read_messages(dialog(*steps, OPEN_ROOM))
+    transcript = read_messages(messages(REQUEST, *steps, OPEN_ROOM))
     book = load_handbook(ROOM)
     return codes(audit_transcript(book, transcript, goal="open_room", judge=judge))
 

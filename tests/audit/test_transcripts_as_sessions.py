@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from audit_desk import Step, dialog
 
+from chat_messages import Step, messages
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
 from sopilot.audit.transcript_files import read_messages
@@ -32,7 +32,7 @@ def audited(
 ) -> Report:
     """``also`` is one more requirement."""
     book = load_handbook(TEXT.replace("amount)]", f"amount), {also}]") if also else TEXT)
-    read = read_messages(dialog(*steps), effects=frozenset({"pay"}))
+    read = read_messages(messages("pay my bill", *steps), effects=frozenset({"pay"}))
     read = replace(read, now=now, values=told or {})
     return audit_transcript(book, read, goal="pay", judge=judge)
 

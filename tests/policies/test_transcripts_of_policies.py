@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from chat_messages import messages
 from sopilot.audit.transcript_files import read_messages
 from sopilot.audit.transcripts import audit_transcript
 from sopilot.handbook.expressions import judge
@@ -50,16 +50,6 @@ procedures:
 HANDBOOK = load_handbook(TEXT)
 
 
-def messages(*calls: tuple[str, dict[str, Any], Any]) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = [{"role": "user", "content": "Cancel t."}]
-    for number, (name, arguments, answer) in enumerate(calls):
-        function = {"name": name, "arguments": json.dumps(arguments)}
-        asked = {"id": str(number), "type": "function", "function": function}
-        found.append({"role": "assistant", "content": None, "tool_calls": [asked]})
-        found.append({"role": "tool", "tool_call_id": str(number), "content": json.dumps(answer)})
-    return found
-
-
 TRIP = {"made": "2026-01-01T10:00:00Z", "legs": [{"number": "a"}, {"number": "b"}]}
 READ = ("read_trip", {"trip": "t"}, TRIP)
 CANCEL = ("cancel", {"trip": "t"}, {"done": True})
@@ -88,7 +78,7 @@ def leg(number: str, sold: bool) -> tuple[str, dict[str, Any], Any]:
     ],
 )
 def test_calls_of_a_policy(calls: Any, now: str, reason: str, codes: set[str]) -> None:
-    transcript = replace(read_messages(messages(*calls)), now=now)
+    transcript = replace(read_messages(messages("Cancel t.", *calls)), now=now)
     if reason:
         transcript = replace(transcript, values={"reason": reason})
     report = audit_transcript(HANDBOOK, transcript, goal=None, judge=judge)
