@@ -17,10 +17,8 @@ from sopilot.agent.toolbox import Toolbox
 from sopilot.audit.audit import audit_trace
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.reader import load_handbook
-from sopilot.machine.affordances import completed
 from sopilot.machine.machine import Machine
 from sopilot.messages.scaffold import LANGUAGES
-from sopilot.program.model import Act, Check
 from sopilot.protocols import ModelReply, ToolCall
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
@@ -34,67 +32,7 @@ from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage
 from sopilot.views.step_tool import TOOL_NAME
 
-STAY = load_handbook(
-    """
-handbook: stay-example
-actions:
-  read_guest: {input: {guest: string}}
-  read_stay: {input: {guest: string}}
-  open_door: {input: {guest: string, pin: string}}
-  extend: {input: {guest: string, nights: integer}}
-predicates:
-  let_in(guest):
-    says: The guest {guest} has given the right pin.
-    established_by: open_door(guest, pin)
-  overlaps(guest):
-    says: The guest {guest} must have another stay in these nights.
-    says_not: The guest {guest} must not have another stay in these nights.
-    verify: read_stay(guest)
-  short(nights):
-    says: The nights {nights} are few.
-    verify: arguments
-  member(guest):
-    says: The guest {guest} is a member.
-    verify: read_guest(guest)
-    verdict: result.member
-  banned(guest):
-    says: The guest {guest} is banned.
-    verify: read_guest(guest)
-procedures:
-  extend:
-    says: {en: Adds nights to a stay., zh: 延长入住。}
-    action: extend
-    requires:
-      in_order:
-        - let_in(guest)
-        - not: overlaps(guest)
-        - not: banned(guest)
-        - any:
-            - short(nights)
-            - all: [member(guest), {not: overlaps(guest)}]
-"""
-)
-PROGRAM = compile_procedure(STAY, "extend").program
 FUSED, PG = VIEWS["fused"], VIEWS["pg"]
-
-
-def slot(view: str, *operations: object, language: str = "en") -> str:
-    """The slot after these operations on a fresh machine."""
-    machine = Machine({"extend": PROGRAM})
-    configuration = machine.initial()
-    for operation in operations:
-        configuration = machine.step(configuration, operation, at=0.0).configuration  # type: ignore[arg-type]
-        automation = VIEWS[view].automation
-        configuration = machine.automate(configuration, automation, at=0.0).configuration
-    briefing = Briefing(STAY, {"extend": PROGRAM}, language)
-    tool = Toolbox(VIEWS[view], briefing, ()).step
-    moment = Moment(
-        briefing, machine, configuration, (), VIEWS[view].automation, lambda *_: None, tool
-    )
-    return VIEWS[view].frame_message(moment).text
-
-
-START = Start("extend", {"guest": "ann", "nights": 3})
 
 
 def test_a_group_says_its_condition_and_a_refusal_names_the_check() -> None:
@@ -118,25 +56,27 @@ def test_a_group_says_its_condition_and_a_refusal_names_the_check() -> None:
     assert f"Results: {group} = false (because of c1)" in frame
 
 
-def test_a_call_takes_what_the_waiting_program_has() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "username"),
+    [('{"password": "x"}', "anna"), ('{"username": "ben", "password": "x"}', "ben")],
+)
+async def test_a_call_takes_what_the_waiting_program_has(arguments: str, username: str) -> None:
     """A program that enters functions by itself passes on what it has, unless another is meant."""
-    machine = Machine({"extend": PROGRAM})
-    started = machine.step(machine.initial(), Start("extend", {"guest": "ann"}), at=0.0)
-    here = machine.position(started.configuration)
-    assert here is not None
-    assert isinstance(here.step, Check)
-    first = next(one for one in PROGRAM.functions[here.step.function].steps if isinstance(one, Act))
-    assert completed(here, first.action, {}) == {}
-    assert completed(here, first.action, {}, enters=True)["guest"] == "ann"
-    other = {"guest": "ben"}
-    assert completed(here, first.action, other, enters=True) == other
+    start = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
+    login = calls((TOOL_NAME, start), ("login", arguments))
+    model = ScriptedModel([login, ModelReply("That is all.")])
+    done = await play("bank", view="fused", model=model)
+    assert [call.arguments["username"] for call in done.world.calls] == [username]
 
 
 async def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:
-    frame = slot("pg", START, CallOperation())
+    known = '{"operation": "start", "goal": "issue_card", "arguments": {"username": "anna"}}'
+    entered = calls((TOOL_NAME, known), (TOOL_NAME, '{"operation": "call"}'))
+    model = ScriptedModel([entered, ModelReply("That is all.")])
+    await play("bank", model=model)
     assert (
         "If the user cannot give it, `pg_program_step` with operation `return`, `holds`: false."
-    ) in frame
+    ) in model.requests[1].messages[-1].content
     start = '{"operation": "start", "goal": "issue_card"}'
     refuse = '{"operation": "fail", "reason": "the user cannot give username"}'
     model = ScriptedModel(
