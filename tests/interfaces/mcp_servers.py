@@ -29,6 +29,9 @@ HELLO: dict[str, Any] = {
     "clientInfo": {"name": "test", "version": "1"},
 }
 """Parameters of `initialize`."""
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
 class RecordingMeter(NoMetrics):

@@ -18,7 +18,7 @@ from gateway_scenes import until
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from mcp_servers import HELLO, bank_pool, serving
+from mcp_servers import ACCEPT, INITIALIZE, PING, bank_pool, serving
 from reference_client import texts
 
 from sopilot.integrations.mcp.client_call import SESSION_HEADER
@@ -39,7 +39,6 @@ ANNA, BEN = "a" * 32, "b" * 32
 PORT = 8321
 OWN = f"127.0.0.1:{PORT}"
 TOKENS = {"anna": ANNA, "ben": BEN}
-PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 
 @asynccontextmanager
@@ -289,12 +288,10 @@ async def test_another_owners_connection_cannot_be_ridden() -> None:
         httpx2.AsyncClient(transport=transport) as http,
     ):
         url = f"http://{OWN}{PATH}"
-        accept = {"accept": "application/json, text/event-stream"}
-        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
         opened = await http.post(
-            url, json=hello, headers={**accept, "authorization": f"Bearer {ANNA}"}
+            url, json=INITIALIZE, headers={**ACCEPT, "authorization": f"Bearer {ANNA}"}
         )
-        connection = {**accept, "mcp-session-id": opened.headers["mcp-session-id"]}
+        connection = {**ACCEPT, "mcp-session-id": opened.headers["mcp-session-id"]}
         for token, status in ((BEN, 404), (ANNA, 200)):
             answer = await http.post(
                 url, json=PING, headers={**connection, "authorization": f"Bearer {token}"}

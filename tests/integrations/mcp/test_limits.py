@@ -12,12 +12,13 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 import httpx2
-from mcp_servers import HELLO, bank_pool, serving
+from mcp_servers import ACCEPT, INITIALIZE, PING, bank_pool, serving
 
 from sopilot.integrations.mcp.options import HttpSettings, Limits, read_limits
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.messages.errors import RunEnded, UserMistake
 
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 HALF = b"POST /mcp HTTP/1.1\r\nHost: 127.0.0.1"
 
 
@@ -31,9 +32,16 @@ async def listening(limits: Limits) -> AsyncIterator[HttpSettings]:
 
 async def is_served(settings: HttpSettings) -> bool:
     async with httpx2.AsyncClient() as client:
-        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        answer = await client.post(settings.url, json=ping, timeout=20)
+        answer = await client.post(settings.url, json=PING, timeout=20)
         return answer.status_code in (200, 400, 406)
+
+
+@asynccontextmanager
+async def connected(settings: HttpSettings, count: int) -> AsyncIterator[list[Connection]]:
+    opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(count)]
+    yield opened
+    for _, writer in opened:
+        writer.close()
 
 
 async def cut_off(reader: asyncio.StreamReader) -> bool:
@@ -42,14 +50,11 @@ async def cut_off(reader: asyncio.StreamReader) -> bool:
 
 async def test_half_a_request_is_cut_off_and_others_are_served() -> None:
     limits = Limits(header_seconds=0.5, connections=40)
-    async with listening(limits) as settings:
-        opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(20)]
+    async with listening(limits) as settings, connected(settings, 20) as opened:
         for number, (_, writer) in enumerate(opened):
             writer.write(HALF if number % 2 else b"")
         assert await is_served(settings)
         assert all([await cut_off(reader) for reader, _ in opened])
-        for _, writer in opened:
-            writer.close()
 
 
 def busy(settings: HttpSettings) -> bytes:
@@ -61,8 +66,8 @@ def busy(settings: HttpSettings) -> bytes:
 
 async def test_a_connection_that_is_used_is_not_cut_off_between_two_requests() -> None:
     """However long ago it was made: from the last answer on it has its time again."""
-    async with listening(Limits(header_seconds=2.0)) as settings:
-        reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+    limits = Limits(header_seconds=2.0)
+    async with listening(limits) as settings, connected(settings, 1) as [(reader, writer)]:
         for pause in (1.5, 1.0):  # made 2.5 seconds ago, silent for one
             await asyncio.sleep(pause)
             writer.write(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -71,44 +76,36 @@ async def test_a_connection_that_is_used_is_not_cut_off_between_two_requests() -
             length = re.search(rb"content-length: (\d+)", head.lower())
             await reader.readexactly(int(length[1]) if length else 0)
         assert await asyncio.wait_for(reader.read(), 10) == b""  # and then it has not
-        writer.close()
 
 
 async def test_an_address_has_its_share_of_connections() -> None:
-    async with listening(Limits(body_seconds=30, connections=3)) as settings:
-        opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(3)]
+    limits = Limits(body_seconds=30, connections=3)
+    async with listening(limits) as settings, connected(settings, 3) as opened:
         for _, writer in opened:
             writer.write(busy(settings))
         await asyncio.sleep(0.3)
-        reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-        with suppress(ConnectionResetError):
-            assert await cut_off(reader)
-        writer.close()
+        async with connected(settings, 1) as [(reader, _)]:
+            with suppress(ConnectionResetError):
+                assert await cut_off(reader)
         opened[0][1].close()
         await asyncio.sleep(0.2)
         assert await is_served(settings)
-        for _, writer in opened:
-            writer.close()
 
 
 async def test_who_says_nothing_gives_way_at_once() -> None:
     """Before its time is over: half-open connections cannot lock out others of the address."""
-    async with listening(Limits(header_seconds=60, connections=3)) as settings:
-        opened = [await asyncio.open_connection("127.0.0.1", settings.port) for _ in range(3)]
+    limits = Limits(header_seconds=60, connections=3)
+    async with listening(limits) as settings, connected(settings, 3) as opened:
         opened[0][1].write(HALF)
         await asyncio.sleep(0.2)
         for _ in range(3):
             assert await is_served(settings)
         with suppress(ConnectionResetError):
             assert await cut_off(opened[0][0])
-        for _, writer in opened:
-            writer.close()
 
 
 async def connect(client: httpx2.AsyncClient, settings: HttpSettings) -> httpx2.Response:
-    request = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
-    accept = {"Accept": "application/json, text/event-stream"}
-    return await client.post(settings.url, json=request, headers=accept, timeout=20)
+    return await client.post(settings.url, json=INITIALIZE, headers=ACCEPT, timeout=20)
 
 
 async def test_clients_that_connect_and_stay_are_counted() -> None:
@@ -160,15 +157,13 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     # The client first: on a busy machine, making one takes as long as a body may.
     async with listening(limits) as settings, httpx2.AsyncClient() as client:
         await client.post(settings.url, json={}, timeout=20)
-        _reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
-        writer.write(busy(settings))
-        await asyncio.sleep(0.1)
-        answer = await client.post(settings.url, json={}, timeout=20)
-        assert answer.status_code == 429
-        async with asyncio.timeout(20):
+        async with connected(settings, 1) as [(_, writer)], asyncio.timeout(20):
+            writer.write(busy(settings))
+            await asyncio.sleep(0.1)
+            answer = await client.post(settings.url, json={}, timeout=20)
+            assert answer.status_code == 429
             while not await is_served(settings):
                 await asyncio.sleep(0.1)
-        writer.close()
 
 
 async def test_one_owner_displaces_only_itself() -> None:
@@ -187,8 +182,8 @@ async def test_one_owner_displaces_only_itself() -> None:
 
 
 async def test_headers_that_do_not_end_are_cut_off_before_they_fill_the_memory() -> None:
-    async with listening(Limits(header_seconds=20)) as settings:
-        reader, writer = await asyncio.open_connection("127.0.0.1", settings.port)
+    limits = Limits(header_seconds=20)
+    async with listening(limits) as settings, connected(settings, 1) as [(reader, writer)]:
         writer.write(HALF + b"\r\nX-Long: ")
         with suppress(ConnectionError):
             for _ in range(200):
@@ -198,7 +193,6 @@ async def test_headers_that_do_not_end_are_cut_off_before_they_fill_the_memory()
             answer = await asyncio.wait_for(reader.read(), 10)
             assert not answer or answer.startswith(b"HTTP/1.1 400")
         assert await is_served(settings)
-        writer.close()
 
 
 def chunked(settings: HttpSettings) -> bytes:

@@ -18,14 +18,13 @@ import pytest
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from click.testing import CliRunner
-from mcp_servers import HELLO
+from mcp_servers import INITIALIZE
 
 from sopilot.cli.main import sopilot
 from sopilot.messages.errors import SopilotError
 from sopilot.stores.sqlite import SQLiteStore
 from warm import warm_python
 
-INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
 READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 STEP = {"name": "pg_program_step", "arguments": {"operation": "start", "goal": "transfer"}}
 START = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": STEP}

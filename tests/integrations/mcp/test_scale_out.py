@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from mcp_servers import HELLO, RecordingMeter, bank_pool, serving
+from mcp_servers import ACCEPT, HELLO, RecordingMeter, bank_pool, serving
 
 from sopilot.files.settings import filled, read_settings
 from sopilot.integrations.mcp.health import Health
@@ -38,7 +38,6 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.views.catalogue import view_named
 from sopilot.views.view import Offer, View
 
-ACCEPT = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 TOKENS = {"anna": "a" * 20}
 PG = view_named("pg")
 OTHER = {"bert": "b" * 20}
