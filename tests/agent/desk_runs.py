@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from sopilot.agent.approvers import Operator, RoleApprovers, ScriptedUser
@@ -28,6 +28,8 @@ from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
+from sopilot.views.moment import Moment
+from sopilot.views.moves import FrameMessage
 from sopilot.views.view import View
 
 
@@ -132,6 +134,18 @@ async def play(
     return Played(
         result, session, world, example.judge(task, world.calls, world.state, claimed_cause=cause)
     )
+
+
+def watched(view: str, look: Callable[[Moment, FrameMessage], object]) -> View:
+    """The view, with ``look`` called for every frame message that it shows."""
+    inner = VIEWS[view]
+
+    def frame_message(moment: Moment) -> FrameMessage:
+        message = inner.frame_message(moment)
+        look(moment, message)
+        return message
+
+    return replace(inner, frame_message=frame_message)
 
 
 class ScriptedModel:

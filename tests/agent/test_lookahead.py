@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
-from desk_runs import ScriptedModel, briefing_of, calls, play, some_tasks
+from desk_runs import ScriptedModel, briefing_of, calls, play, some_tasks, watched
 
 from sopilot.handbook.expressions import judge
 from sopilot.machine.machine import Machine
@@ -67,22 +66,17 @@ def walk(moment: Moment, point: Point, told: dict[str, Move], number: str = "") 
 async def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
     seen = 0
 
-    def slot(moment: Moment) -> FrameMessage:
+    def look(moment: Moment, message: FrameMessage) -> None:
         nonlocal seen
-        message = FUSED.frame_message(moment)
-        move = message.move
-        assert move is not None
-        if moment.here is None or not move.ahead:
-            return message
-        told = dict(move.ahead)
-        followed = list(walk(moment, Point(moment.configuration, moment.here), told))
-        assert {*followed} == {*told}
-        seen += len(told)
-        return message
+        assert message.move is not None
+        told = dict(message.move.ahead)
+        if moment.here is not None and told:
+            followed = walk(moment, Point(moment.configuration, moment.here), told)
+            assert {*followed} == {*told}
+            seen += len(told)
 
-    watched = replace(FUSED, frame_message=slot)
     for _, task in some_tasks(8, example):
-        assert (await play(example, task, watched)).judgement.passed
+        assert (await play(example, task, watched("fused", look))).judgement.passed
     assert seen > 0
 
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from desk_runs import ScriptedModel, briefing_of, play, reference, some_tasks
+from desk_runs import ScriptedModel, briefing_of, play, reference, some_tasks, watched
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from named_things import misnamed, refused_steps, shown_tools, told_starts, told_steps
@@ -63,23 +63,20 @@ class Reading:
         return await self._inner.complete(request)
 
 
-def accepting(view: View, problems: list[str]) -> View:
+def accepting(view: str, problems: list[str]) -> View:
     """The view, with every step that its slot tells to take tried on the machine."""
 
-    def slot_of(moment: Moment) -> FrameMessage:
-        message = view.frame_message(moment)
-        text = message.text
+    def look(moment: Moment, message: FrameMessage) -> None:
         if moment.here is not None:
-            problems.extend(refused_steps(text, moment))
+            problems.extend(refused_steps(message.text, moment))
         else:
             problems.extend(
                 f"{start} is refused"
-                for start in told_starts(text)
+                for start in told_starts(message.text)
                 if moment.machine.suppose(moment.configuration, start, at=0.0) is None
             )
-        return message
 
-    return replace(view, frame_message=slot_of) if view.machine else view
+    return watched(view, look) if VIEWS[view].machine else VIEWS[view]
 
 
 async def read_run(
@@ -91,7 +88,7 @@ async def read_run(
 ) -> list[str]:
     model = Reading(reference(example, misbehaviour))
     problems: list[str] = []
-    await play(example, task, accepting(VIEWS[view], problems), model=model, language=language)
+    await play(example, task, accepting(view, problems), model=model, language=language)
     assert model.texts >= 2
     return [*problems, *model.problems]
 
@@ -176,12 +173,9 @@ async def test_a_frame_never_contradicts_the_guard(view: str) -> None:
     """An executor that claims every check comes to the goal tool: the frame says what the guard
     would say, and not that the decision allows it."""
     met, blocked = [], []
-    inner = VIEWS[view]
 
-    def slot_of(moment: Moment) -> FrameMessage:
-        message = inner.frame_message(moment)
-        text = message.text
-        here = moment.here
+    def look(moment: Moment, message: FrameMessage) -> None:
+        text, here = message.text, moment.here
         if here is not None and isinstance(here.step, Act) and here.step.goal:
             guarded = {one.action for one in here.source.guarded}
             arguments = completed(here, here.step.action, {})
@@ -193,14 +187,12 @@ async def test_a_frame_never_contradicts_the_guard(view: str) -> None:
                 blocked.append(text)
             else:
                 met.append(text)
-        return message
 
-    watched = replace(inner, frame_message=slot_of)
     for example, task in some_tasks(6):
         for rate in (0.0, 0.8):
             wrong = Misbehaviour(return_without_evidence=rate, skip_check=rate, seed=7)
             model = Reading(reference(example, wrong))
-            await play(example, task, watched, model=model)
+            await play(example, task, watched(view, look), model=model)
             assert model.problems == []
     assert met
     assert blocked

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
-from desk_runs import briefing_of, play, some_tasks
+from desk_runs import briefing_of, play, some_tasks, watched
 
 from sopilot.handbook.requirements import Constant
 from sopilot.program.model import Act
 from sopilot.tasks.examples.example import bundled_names
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_literal, quote_value
-from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_function
 from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage, Move, MoveArguments, Value
@@ -69,17 +67,15 @@ def shown_by(move: Move) -> Iterator[set[str]]:
 async def test_frame_messages(example: str, view: str, language: str) -> None:
     seen: set[str] = set()
 
-    def slot(moment: Moment) -> FrameMessage:
-        message = VIEWS[view].frame_message(moment)
+    def look(moment: Moment, message: FrameMessage) -> None:
         assert message.move is not None
         for spellings in shown_by(message.move):
             assert any(text in message.text for text in spellings), spellings
         seen.add(message.move.kind)
-        return message
 
-    watched = replace(VIEWS[view], frame_message=slot)
     for _, task in some_tasks(12, example):
-        assert (await play(example, task, watched, language=language)).judgement.passed
+        run = await play(example, task, watched(view, look), language=language)
+        assert run.judgement.passed
     assert {"start", "goal"} <= seen
 
 

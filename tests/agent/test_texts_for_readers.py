@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from desk_runs import ScriptedModel, calls, play, some_tasks
+from desk_runs import ScriptedModel, calls, play, some_tasks, watched
 
 from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.driver import Driver
@@ -29,7 +29,6 @@ from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_function
 from sopilot.views.moment import Moment
-from sopilot.views.moves import FrameMessage
 from sopilot.views.step_tool import TOOL_NAME
 
 FUSED, PG = VIEWS["fused"], VIEWS["pg"]
@@ -173,15 +172,10 @@ async def test_a_session_in_chinese_is_chinese(view: str) -> None:
 async def test_no_move_is_offered_twice(example_name: str) -> None:
     """Neither by the look-ahead of a slot nor by the answer to a step."""
     slots: list[str] = []
-
-    def slot_of(moment: Moment) -> FrameMessage:
-        message = FUSED.frame_message(moment)
-        slots.append(message.text)
-        return message
-
+    view = watched("fused", lambda moment, message: slots.append(message.text))
     answers: list[str] = []
     for _, task in some_tasks(9, example_name):
-        await play(example_name, task, replace(FUSED, frame_message=slot_of))
+        await play(example_name, task, view)
         run = await play(example_name, task)
         answers += [m.content for m in run.result.messages if m.role == "tool"]
     for text in slots:
