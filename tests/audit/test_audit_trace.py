@@ -192,22 +192,8 @@ UNREADABLE = [None, "the balance is 10, trust me", {"amount": 10}, [10]]
 
 
 @pytest.mark.parametrize("answer", [FAILED, *((True, value) for value in UNREADABLE)])
-def test_true_needs_an_answer_that_shows_it(answer: tuple[bool, Any]) -> None:
-    report = judged(answer, holds=True)
-    assert [finding.code for finding in report.findings] == ["unproven-verdict"]
-    assert report.score_card.checks_with_evidence == 1, "only the login"
-    assert report.score_card.evidence_coverage == 0.5
-
-
-@pytest.mark.parametrize("answer", [FAILED, *((True, value) for value in UNREADABLE)])
 def test_false_may_rest_on_a_failure(answer: tuple[bool, Any]) -> None:
     assert judged(answer, holds=False).clean
-
-
-def test_a_second_try_that_answers_proves_it() -> None:
-    report = judged(FAILED, (True, {"balance": 10}), holds=True)
-    assert report.clean
-    assert report.score_card.evidence_coverage == 1.0
 
 
 def test_without_a_machine_verdict_a_success_is_the_models_to_judge() -> None:

@@ -85,38 +85,11 @@ def test_coverage_is_never_complete_for_claims() -> None:
     assert "(claimed)" in shown
 
 
-@pytest.mark.parametrize(("recorded", "severity"), [("perfect", "error"), ("claimed", "warning")])
-def test_a_grade_that_says_otherwise_is_found(recorded: str, severity: str) -> None:
-    _, session = audited(conform)
-    report = read_again(session, altered(session, "return", grade=recorded))
-    assert {(one.code, str(one.severity)) for one in report.findings} == {
-        ("guard-disagrees", severity)
-    }
-
-
 def test_a_licence_that_names_other_leaves_is_found() -> None:
     _, session = audited(conform)
     other = {"grade": "proven", "leaves": [{"predicate": "small", "holds": True}, "nonsense"]}
     report = read_again(session, altered(session, "domain_call", licence=other))
     assert [one.code for one in report.findings] == ["guard-disagrees"]
-
-
-def test_a_call_that_no_guard_held_is_found_unproven() -> None:
-    """The same events as those of a run whose guard lets everything through."""
-    _, session = audited(conform)
-    answered = [one.event for one in session.events if one.event.kind == "domain_result"]
-    balance = next(one for one in answered if one.payload["action"] == "read_balance")
-    events = [
-        one.event
-        if one.event.seq != balance.seq
-        else balance._replace(payload={**balance.payload, "value": {"balance": 1}})
-        for one in session.events
-    ]
-    report = read_again(session, events)
-    at_the_act = [one for one in report.findings if "ran unproven" in one.explanation]
-    assert [one.code for one in at_the_act] == ["evidence-contradicts-verdict"]
-    assert at_the_act[0].predicate == "funds_cover"
-    assert "guard-disagrees" in report.score_card.counts
 
 
 def test_what_a_person_let_through_unproven_is_no_finding_about_proof() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from vm_programs import ERRAND
 from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.audit.audit import audit_trace
-from sopilot.trace.events import Call, DomainCall, Event, SelectBranch
+from sopilot.trace.events import Call, DomainCall, Event, SelectBranch, Start
 
 
 def findings(run: Run, *more: Event, **options: Any) -> list[tuple[int, str]]:
@@ -27,6 +28,17 @@ def accepted() -> Run:
 def ending(run: Run, kind: str, place: str, **payload: Any) -> Event:
     seq = len(run.events)
     return Event(seq, float(seq), "model", kind, "p1", place, payload)
+
+
+def test_a_completion_where_none_is_due() -> None:
+    errand = Run({"errand": ERRAND})
+    errand.ok(Start("errand", {"what": "x"}))
+    for run, place in ((accepted(), "transfer@act"), (errand, "errand@pick")):
+        goal, _, label = place.partition("@")
+        early = ending(
+            run, "complete", place, label=label, accepting=False, summary="", unwound=[goal]
+        )
+        assert findings(run, early) == [(early.seq, "completion-without-goal")]
 
 
 @pytest.mark.parametrize(

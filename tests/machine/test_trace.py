@@ -44,15 +44,6 @@ def test_a_cut_tail_shows_only_against_a_head() -> None:
     assert verify_chain(SEALED, head=head("session-1", cut)) == len(cut) - 1
 
 
-def test_removed_swapped_and_resealed_events_show() -> None:
-    assert verify_chain([*SEALED[:3], *SEALED[4:]]) == 3
-    assert verify_chain([*SEALED[:3], SEALED[4], SEALED[3], *SEALED[5:]]) == 3
-    assert verify_chain(SEALED[1:]) == 0
-    forged = SEALED[3].event._replace(actor="operator")
-    resealed = [*SEALED[:3], seal(forged, SEALED[3].previous), *SEALED[4:]]
-    assert verify_chain(resealed) == 4
-
-
 @settings(deadline=None, max_examples=200)
 @given(st.data())
 def test_one_flipped_bit_of_the_file_never_passes(data: st.DataObject) -> None:
