@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from vm_programs import ERRAND
-from vm_runs import ARGUMENTS, Run, decided, logged_in
+from vm_runs import ARGUMENTS, Run, decided, in_rule
 
 from sopilot.audit.audit import audit_trace
-from sopilot.trace.events import Call, DomainCall, Event, SelectBranch, Start
+from sopilot.trace.events import DomainCall, Event, SelectBranch, Start
 
 
 def findings(run: Run, *more: Event, **options: Any) -> list[tuple[int, str]]:
@@ -62,9 +62,7 @@ def test_an_amendment_that_could_not_be(arguments: Any, then: str | None) -> Non
 
 @pytest.mark.parametrize("result", [999, "login", "failed"])
 def test_evidence_that_could_not_be_taken_over(result: Any) -> None:
-    run = logged_in()
-    run.ok(Call())
-    run.ok(Call())
+    run = in_rule()
     run.tool("read_balance", "no", False, username="bob")
     numbers = {"login": 4, "failed": len(run.events) - 1}
     place = "transfer/any_of_funds/funds_cover@read"

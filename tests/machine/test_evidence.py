@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from vm_programs import PROGRAMS, program
-from vm_runs import ARGUMENTS, Run, logged_in
+from vm_runs import ARGUMENTS, Run, in_rule, logged_in
 
 from sopilot.machine.automation import Automation
 from sopilot.program.model import Act, Check, CompleteStep, FailStep, Function, Kind, ReturnStep
 from sopilot.trace.events import BindEvidence, Call, Return, Start
-
-
-def in_rule() -> Run:
-    run = logged_in()
-    run.ok(Call())
-    run.ok(Call())
-    return run
 
 
 def test_citations_by_number_call_and_name() -> None:

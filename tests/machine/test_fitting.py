@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 from vm_programs import PROGRAMS, program
-from vm_runs import ARGUMENTS, Run, logged_in
+from vm_runs import ARGUMENTS, Run, in_rule, logged_in
 
 from sopilot.machine.machine import Machine
 from sopilot.program.model import Check, FailStep, Function, Kind, Local, ReturnStep
@@ -23,13 +23,6 @@ from sopilot.trace.events import (
     SelectBranch,
     Start,
 )
-
-
-def in_rule() -> Run:
-    run = logged_in()
-    run.ok(Call())
-    run.ok(Call())
-    return run
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import json
 
 import pytest
 from vm_programs import PROGRAMS
-from vm_runs import Run, logged_in
+from vm_runs import Run, in_rule
 
 from sopilot.machine.terms import whole_values
-from sopilot.trace.events import Call, Return, Start
+from sopilot.trace.events import Return, Start
 from sopilot.values.json import JSON
 from sopilot.values.text import digest_of, quote_value
 
@@ -47,9 +47,7 @@ def test_what_nobody_knows_stays_what_it_is() -> None:
 
 @pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
 def test_a_part_of_an_answer_or_of_a_verdict_is_known(value: JSON) -> None:
-    run = logged_in()
-    run.ok(Call())
-    run.ok(Call())
+    run = in_rule()
     run.tool("look", {"a": {"b": [value]}, "c": 0})
     shown = json.loads(quote_value(value))
     assert whole_values(run.configuration, {"it": [shown]}) == {"it": [value]}

@@ -102,10 +102,16 @@ def logged_in() -> Run:
     return run
 
 
-def decided(funds: bool = True, over: bool = False) -> Run:
+def in_rule() -> Run:
+    """In the first rule of the group, before its verifier is called."""
     run = logged_in()
     run.ok(Call())
     run.ok(Call())
+    return run
+
+
+def decided(funds: bool = True, over: bool = False) -> Run:
+    run = in_rule()
     run.tool("read_balance", {"balance": 120}, username="bob")
     run.ok(Return(funds))
     run.ok(Call())

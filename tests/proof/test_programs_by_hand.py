@@ -24,6 +24,19 @@ async def open_by_hand(answers: Answers, *programs: str) -> AttackDesk:
     return await desk_over({program.entry: program for program in read}, AnsweringTools(answers))
 
 
+def rule(name: str, action: str, verdict: str) -> str:
+    """A rule about the user that one call verifies."""
+    return f"""  {name}:
+    kind: rule
+    parameters: [user]
+    predicate: {name}
+    verdict: {verdict}
+    steps:
+      - {{step: read, act: {action}, with: {{user: $user}}}}
+      - {{step: judge, return: null}}
+"""
+
+
 RESERVED = """
 sopilot_program: 1
 entry: pay
@@ -193,15 +206,7 @@ functions:
       - {step: read, act: read_account, with: {user: $user}}
       - {step: judge, return: null}
       - {step: no, return: false}
-  known:
-    kind: rule
-    parameters: [user]
-    predicate: known
-    verdict: result.known
-    steps:
-      - {step: read, act: read_user, with: {user: $user}}
-      - {step: judge, return: null}
-"""
+""" + rule("known", "read_user", "result.known")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +243,8 @@ async def test_a_check_is_named_by_its_predicate_or_else_by_its_function(
     await desk.held("pay", f"`{named}` must be true, but is {found}", user="u", amount=500)
 
 
-CHOSEN = """
+CHOSEN = (
+    """
 sopilot_program: 1
 entry: pay
 guarded: [{action: pay, roles: [boss], needed: 1}]
@@ -264,23 +270,10 @@ functions:
       - {step: act, act: pay, with: {user: $user, amount: $amount}, goal: true}
       - {step: done, complete: Done.}
       - {step: no, fail: No.}
-  small:
-    kind: rule
-    parameters: [user]
-    predicate: small
-    verdict: result.yes
-    steps:
-      - {step: read, act: read_small, with: {user: $user}}
-      - {step: judge, return: null}
-  large:
-    kind: rule
-    parameters: [user]
-    predicate: large
-    verdict: result.yes
-    steps:
-      - {step: read, act: read_large, with: {user: $user}}
-      - {step: judge, return: null}
 """
+    + rule("small", "read_small", "result.yes")
+    + rule("large", "read_large", "result.yes")
+)
 
 
 @pytest.mark.parametrize("way", ["small", "large"])
@@ -348,15 +341,7 @@ functions:
       - {step: consent, act: take_consent, with: {user: $user}}
       - {step: act, act: operate, with: {user: $user}, goal: true}
       - {step: done, complete: Done.}
-  emergency:
-    kind: rule
-    parameters: [user]
-    predicate: emergency
-    verdict: result.emergency
-    steps:
-      - {step: read, act: read_patient, with: {user: $user}}
-      - {step: judge, return: null}
-"""
+""" + rule("emergency", "read_patient", "result.emergency")
 
 
 @pytest.mark.parametrize("undecided", [True, False])
