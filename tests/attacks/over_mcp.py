@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 
 import mcp_types as types
 import uvicorn
 from mcp.client import Client
 from mcp.server.lowlevel import Server
-from scripted_moves import RecordingTools, Script
+from scripted_moves import Script
 
 from sopilot.integrations.mcp.http import listen
 from sopilot.integrations.mcp.options import HttpSettings
 from sopilot.integrations.mcp.server import FRAME_URI
+from sopilot.protocols import ToolResult, ToolSchema
+from sopilot.values.json import JSON
 
 
 def texts(result: object) -> list[str]:
@@ -38,10 +40,16 @@ async def send(client: Client, script: Script, *, guard: bool = False) -> None:
         slot = "\n".join(rest)
 
 
-class RecordingUpstream:
-    """The tools of a case as somebody's MCP server."""
+class PerformingTools(Protocol):
+    def schemas(self) -> Sequence[ToolSchema]: ...
 
-    def __init__(self, tools: RecordingTools) -> None:
+    def perform(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult: ...
+
+
+class Upstream:
+    """Tools of a simulator as somebody's MCP server."""
+
+    def __init__(self, tools: PerformingTools) -> None:
         self._tools = tools
         self.server: Server[Any] = Server(
             "recording", on_list_tools=self._list_tools, on_call_tool=self._call_tool
@@ -68,10 +76,10 @@ class RecordingUpstream:
 
 
 @asynccontextmanager
-async def upstream_url(tools: RecordingTools) -> AsyncIterator[str]:
+async def upstream_url(tools: PerformingTools) -> AsyncIterator[str]:
     """In this process, on a port of its own."""
     settings, sockets = listen(HttpSettings("127.0.0.1", 0))
-    app = RecordingUpstream(tools).server.streamable_http_app()
+    app = Upstream(tools).server.streamable_http_app()
     server = uvicorn.Server(uvicorn.Config(app, log_level="error"))
     serving = asyncio.create_task(server.serve(sockets))
     try:

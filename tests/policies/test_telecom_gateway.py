@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +12,8 @@ pytest.importorskip("mcp", reason="needs the extra `mcp`")
 import mcp_types as types
 from mcp.client import Client
 from mcp_servers import gateway_to
-from telecom import HANDBOOK, PROGRAMS
+from over_mcp import upstream_url
+from telecom import HANDBOOK, PROGRAMS, Telecom
 
 from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.reference.executor import Reference
@@ -32,7 +30,6 @@ from sopilot.protocols import Message, ModelRequest, ToolSchema
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 
-UPSTREAM = Path(__file__).with_name("telecom_upstream.py")
 LOOK_UPS: list[tuple[str, dict[str, JSON]]] = [
     ("find_by_phone", {"phone": "555-1"}),
     ("list_bills", {"customer_id": "C1"}),
@@ -44,10 +41,10 @@ async def through_the_gateway(
     goal: str, inputs: Mapping[str, JSON], *, look_ups: int = 0
 ) -> tuple[Report, str]:
     """Some look-ups without a running procedure, then the request. Returns audit and status."""
-    spec = UpstreamSpec("telecom", command=(sys.executable, str(UPSTREAM)))
     store = MemoryStore()
     async with (
-        gateway_to(HANDBOOK, spec, store=store) as server,
+        upstream_url(Telecom()) as url,
+        gateway_to(HANDBOOK, UpstreamSpec("telecom", url=url), store=store) as server,
         Client(server.protocol) as client,
     ):
         for _ in range(look_ups):
@@ -100,17 +97,17 @@ async def _request(
         ("resume", {"line_id": "L1"}, "refused"),
     ],
 )
-def test_an_honest_request_is_blamed_for_nothing(
+async def test_an_honest_request_is_blamed_for_nothing(
     goal: str, more: Mapping[str, JSON], status: str
 ) -> None:
     inputs = {"phone": "555-1", "customer_id": "C1", **more}
-    report, listed = asyncio.run(through_the_gateway(goal, inputs, look_ups=1))
+    report, listed = await through_the_gateway(goal, inputs, look_ups=1)
     above = [one for one in report.findings if one.severity is not Severity.NOTE]
     assert not above
     assert (report.score_card.outcome, listed) == (status, status)
 
 
-def test_reads_without_a_running_procedure_are_no_findings() -> None:
-    report, _ = asyncio.run(through_the_gateway("", {}, look_ups=6))
+async def test_reads_without_a_running_procedure_are_no_findings() -> None:
+    report, _ = await through_the_gateway("", {}, look_ups=6)
     assert report.score_card.calls == 18
     assert not report.findings
