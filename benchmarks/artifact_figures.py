@@ -39,7 +39,7 @@ def main() -> None:
     arguments = parser.parse_args()
     upstream = shared_upstream()
     (reference,) = task_references(arguments.task, upstream=upstream)
-    task = load_task(reference, upstream=upstream)
+    task = load_task(reference, upstream)
     program = ProgramShelf("official", upstream).program(task).program
     run = asyncio.run(Bench(upstream, "official").run(reference, VIEWS["pg-paper"]))
     official = upstream.official_text(task.domain, task.goal, task.index).system

@@ -186,9 +186,7 @@ def study_domain(upstream: Upstream, domain: str) -> dict[str, object]:
     skipped: Counter[str] = Counter()
     tally = Tally()
     for run in recorded_runs(upstream, domain, skipped):
-        handbook = handbooks.setdefault(
-            run.reference, task_handbook(run.reference, upstream=upstream)
-        )
+        handbook = handbooks.setdefault(run.reference, task_handbook(run.reference, upstream))
         study_run(official, run, handbook, enforced, all_enforced, tally)
     runs = tally.runs
     result: dict[str, object] = {

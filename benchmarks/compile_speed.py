@@ -18,6 +18,7 @@ from campaign import main
 from sopilot.compiler.pipeline import Compiler
 from sopilot.program.model import Program
 from sopilot.views.program_text import render_flat
+from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.source import load_tasks, offered_actions, sopbench_handbook
 
 ROUNDS = 25
@@ -27,7 +28,7 @@ MOST = 0.1
 
 def measure_sopbench(rounds: int) -> dict[str, Any]:
     tasks = load_tasks("sopbench:all")
-    shared = {task.domain: sopbench_handbook(task.domain) for task in tasks}
+    shared = {task.domain: sopbench_handbook(task.domain, shared_upstream()) for task in tasks}
     work = [
         (t.domain, t.handbook, t.handbook.procedures[t.goal], f"{n:064x}")
         for n, t in enumerate(tasks)

@@ -96,6 +96,6 @@ class Bench:
         return tasks if limit is None else tasks[:: max(1, len(tasks) // limit)][:limit]
 
     async def run(self, reference: TaskReference, view: View) -> MeteredRun:
-        own = load_task(reference, upstream=self.upstream)
+        own = load_task(reference, self.upstream)
         program = self._shelf.program(own).program
         return await metered_run(as_task(own, program, self._tools, self.upstream, "en"), view)

@@ -15,7 +15,7 @@ from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import mistake
 from sopilot.runner.sources import open_source
 from sopilot_lab.cli.options import screen_option
-from sopilot_lab.experiments.archive import Beside, build_archive, example_case
+from sopilot_lab.experiments.archive import build_archive, example_case
 from sopilot_lab.experiments.archive_reading import (
     is_archive,
     opened_archive,
@@ -75,7 +75,9 @@ def archive(
         analysis=archive_analysis(document, {"screen": screen, "vary": list(vary)}),
         upstream=upstream,
         forbidden=forbid,
-        beside=Beside(read_text(study) if study else None, case or example_case()),
+        study=read_text(study) if study else None,
+        case=case or example_case(),
+        source=True,
     )
     give(as_json, {"archive": output.name, "files": names}, [f"{len(names)} files in {output}"])
 

@@ -22,12 +22,13 @@ from sopilot.tasks.task import Task
 from sopilot_lab.cli.options import PRICE, RUNNER, domain_option, screen_option, shown
 from sopilot_lab.experiments.entrants import Contestant, Party, Patience
 from sopilot_lab.experiments.run_folder import BenchRecord
-from sopilot_lab.experiments.selection import KINDS, narrowed, select_tasks
+from sopilot_lab.experiments.selection import narrowed, select_tasks
 from sopilot_lab.experiments.summary import summary_lines, whole_summary
 from sopilot_lab.experiments.sweep import make_configuration, run_sweep
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.tasks import OwnReference, own_references
+from sopilot_lab.statistics.outcomes import KINDS
 
 
 # Hidden options are for the table `[lab.run]` of the configuration file.

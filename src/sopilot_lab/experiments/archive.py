@@ -26,7 +26,7 @@ import tempfile
 import zipfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -46,7 +46,12 @@ from sopilot.tasks.run import Conditions, run_task
 from sopilot.tasks.task import Result
 from sopilot.trace.events import Event
 from sopilot.views.catalogue import VIEWS
-from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder, score_lines
+from sopilot_lab.experiments.run_folder import (
+    BenchRecord,
+    RunFolder,
+    configuration_text,
+    score_lines,
+)
 from sopilot_lab.experiments.source_fingerprint import deciding_sources
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
@@ -289,15 +294,6 @@ _CHECKED: Final = {
 """Folder → the refusals that count there. Elsewhere all of them do."""
 
 
-@dataclass(frozen=True, slots=True)
-class Beside:
-    """Contents beside results and tables. ``study`` is its file's text."""
-
-    study: str | None = None
-    case: Path | None = None
-    source: bool = True
-
-
 def build_archive(
     folders: Sequence[RunFolder],
     target: Path,
@@ -305,25 +301,26 @@ def build_archive(
     analysis: Mapping[str, str],
     upstream: Upstream | None,
     forbidden: Sequence[str] = (),
-    beside: Beside | None = None,
+    study: str | None = None,
+    case: Path | None = None,
+    source: bool = False,
 ) -> list[str]:
     """The packed names. Raises ``UserMistake`` with everything that must not go out; then
     nothing is written. ``analysis`` maps file names to text; ``forbidden`` are words that
-    name a person or a place."""
+    name a person or a place; ``study`` is the text of its file."""
     if not any(folder.records() for folder in folders):
         raise UserMistake("there is no judged run in these folders: nothing to be packed")
-    more = beside or Beside(source=False)
     files: Files = {f"analysis/{name}": text for name, text in analysis.items()}
     for folder, base in _named(folders):
         files |= _results(folder, base)
     if upstream is not None:
         files |= _programs(folders, upstream)
-    if more.study is not None:
-        files[STUDY] = published_study(more.study)
-    if more.source:
+    if study is not None:
+        files[STUDY] = published_study(study)
+    if source:
         files |= source_files()
-    if more.case is not None:
-        files |= case_files(more.case)
+    if case is not None:
+        files |= case_files(case)
     commits = {f.configuration.label: f.configuration.upstream_commit for f in folders}
     files |= environment_files(commits)
     files["README.txt"] = _readme(upstream)
@@ -385,9 +382,8 @@ def _results(folder: RunFolder, base: str) -> dict[str, str | bytes]:
     judged = [published_record(each) for each in folder.records().values()]
     broken = [published_record(each) for each in folder.discarded()]
     records = [json.dumps(each.as_json(), ensure_ascii=False) for each in (*judged, *broken)]
-    configuration = {"format": 1, "fingerprint": c.fingerprint, "configuration": c.as_json()}
     return {
-        f"{base}/configuration.json": json.dumps(configuration, indent=2, sort_keys=True) + "\n",
+        f"{base}/configuration.json": configuration_text(c),
         f"{base}/asked.json": json.dumps(folder.planned(), indent=1) + "\n",
         f"{base}/records/published.jsonl": "".join(f"{row}\n" for row in records),
         f"{base}/scores.jsonl": score_lines(judged, c),
@@ -408,7 +404,7 @@ def _programs(folders: Sequence[RunFolder], upstream: Upstream) -> Files:
         }
         for each in sorted(tasks):
             reference = task_references(each, upstream=upstream)[0]
-            shelved = shelf.program(load_task(reference, upstream=upstream))
+            shelved = shelf.program(load_task(reference, upstream))
             name = each.removeprefix("sopbench:").replace("/", "-").replace("#", "-")
             hashes[f"{tools}/{name}"] = shelved.program_sha256
             files[f"programs/{tools}/{name}.yaml"] = program_to_yaml(

@@ -173,15 +173,13 @@ _SOURCES = {
 }
 
 
-def run_in_inspect(shard: Shard, upstream: Upstream | None, seen: Seen) -> int:
-    """How many tasks have no record afterwards."""
+def run_in_inspect(shard: Shard, upstream: Upstream | None, seen: Seen) -> None:
     folder = RunFolder.open(shard.folder)
     runner = TrialRunner(shard.configuration, upstream, shard.party)
-    judged: dict[str, BenchRecord] = {}
     stopped: list[SopilotError] = []
     with folder.writer() as writer:
         standing = Standing(shard, runner, folder, writer, seen)
-        made = _task(shard, runner, standing, judged, stopped)
+        made = _task(shard, runner, standing, stopped)
         (log,) = inspect_eval(
             made,
             model="none/none",
@@ -203,17 +201,16 @@ def run_in_inspect(shard: Shard, upstream: Upstream | None, seen: Seen) -> int:
         raise KeyboardInterrupt
     if log.status == "error":
         raise RunEnded(f"Inspect: {log.error.message if log.error else 'no reason given'}")
-    return len(shard.references) - len(judged)
 
 
 def _task(
     shard: Shard,
     runner: TrialRunner,
     standing: Standing,
-    judged: dict[str, BenchRecord],
     stopped: list[SopilotError],
 ) -> Task:
     references = {_sample_id(each): each for each in shard.references}
+    judged: dict[str, BenchRecord] = {}
     configuration = shard.configuration
 
     @solver

@@ -193,7 +193,7 @@ class BenchRecord:
         return RunOutcome(
             task=self.task,
             goal=self.goal,
-            kind=TaskKind.EXECUTE if executes else TaskKind.REFUSE,
+            kind=TaskKind.of(executes),
             passed=None if self.discarded else self.passed,
             arm=arm,
             model=model,
@@ -209,7 +209,7 @@ class BenchRecord:
             "task": self.task,
             "domain": self.domain,
             "goal": self.goal,
-            "kind": "execute" if self.should_succeed else "refuse",
+            "kind": str(TaskKind.of(self.should_succeed)),
             "passed": self.passed,
             "arm": configuration.arm,
             "model": configuration.model,
@@ -241,6 +241,16 @@ def score_lines(records: Iterable[BenchRecord], configuration: RunConfiguration)
         for each in records
     )
     return "".join(f"{row}\n" for row in rows)
+
+
+def configuration_text(configuration: RunConfiguration) -> str:
+    """The file ``configuration.json`` of a folder of runs."""
+    row = {
+        "format": FORMAT,
+        "fingerprint": configuration.fingerprint,
+        "configuration": configuration.as_json(),
+    }
+    return json.dumps(row, indent=2, sort_keys=True) + "\n"
 
 
 NOT_RUN: Final = "not-run"
@@ -291,15 +301,10 @@ class RunFolder:
             raise _mistake(
                 path, f"the folder cannot be made: {error.strerror}", "name one you may write to"
             ) from error
-        row = {
-            "format": FORMAT,
-            "fingerprint": configuration.fingerprint,
-            "configuration": configuration.as_json(),
-        }
         here = deciding_sources()
         if configuration.sources == here.fingerprint:
             write_whole(path / "sources.json", json.dumps({"files": here.files}, indent=1) + "\n")
-        write_whole(named, json.dumps(row, indent=2, sort_keys=True) + "\n")
+        write_whole(named, configuration_text(configuration))
         return cls(path, configuration)
 
     @classmethod
@@ -344,19 +349,15 @@ class RunFolder:
         return [record for _, record in sorted(results, key=task_order)]
 
     def planned(self) -> dict[str, bool]:
-        """Task → whether its goal should be executed, for every planned task. Folders of
-        older releases know only the judged tasks."""
-        try:
-            flags: dict[str, bool] = json.loads(whole_text(self.path / "asked.json"))
-        except FileNotFoundError:
-            flags = {}
-        judged = {task: record.should_succeed for task, record in self.records().items()}
-        return dict(sorted({**judged, **flags}.items(), key=task_order))
+        """Task → whether its goal should be executed, for every planned task."""
+        path = self.path / "asked.json"
+        flags: dict[str, bool] = json.loads(whole_text(path)) if path.exists() else {}
+        return flags
 
     def ask(self, tasks: Mapping[str, bool]) -> None:
         """Record the planned tasks before they run, so that missing ones are known afterwards."""
         known = self.planned()
-        if tasks.items() <= known.items() and (self.path / "asked.json").exists():
+        if tasks.items() <= known.items():
             return
         everything = dict(sorted({**known, **tasks}.items(), key=task_order))
         write_whole(self.path / "asked.json", json.dumps(everything, indent=1) + "\n")

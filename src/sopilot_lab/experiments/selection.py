@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Place
-from sopilot.messages.errors import UserMistake, mistake
+from sopilot.messages.errors import mistake
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.recorded import Screen, everything_stays
 from sopilot_lab.sopbench.reference import TaskReference, task_references
 from sopilot_lab.sopbench.tasks import OwnReference
+from sopilot_lab.statistics.outcomes import TaskKind
 
-KINDS: Final = ("execute", "refuse")
 Reference = TypeVar("Reference", TaskReference, OwnReference)
 
 
@@ -61,9 +61,9 @@ def narrowed(
     limit: int | None,
 ) -> tuple[Reference, ...]:
     if kind is not None:
-        chosen = [each for each in chosen if executes(each) is (kind == KINDS[0])]
+        chosen = [each for each in chosen if TaskKind.of(executes(each)) == kind]
     if not chosen:
-        raise _mistake("bench-tasks", "the selection holds no task", "widen it")
+        raise mistake("bench-tasks", "the selection holds no task", help="widen it")
     return stratified(chosen, executes, limit) if limit is not None else tuple(chosen)
 
 
@@ -73,7 +73,8 @@ def stratified(
     """``limit`` tasks, the classes in their proportion, the goals of a class as evenly as their
     sizes allow, in the order of the selection. The same selection gives the same tasks."""
     if limit < 1:
-        raise _mistake("bench-limit", "a limit must be at least 1", "leave it out for all tasks")
+        cure = "leave it out for all tasks"
+        raise mistake("bench-limit", "a limit must be at least 1", help=cure)
     classes = [[each for each in chosen if executes(each) is should] for should in (True, False)]
     sizes = [len(each) for each in classes]
     taken: set[Reference] = set()
@@ -83,8 +84,17 @@ def stratified(
             goals.setdefault((each.domain, each.goal), []).append(each)
         groups = list(goals.values())
         for group, count in zip(groups, _shares([len(g) for g in groups], share), strict=True):
-            taken.update(group[place * len(group) // count] for place in range(count))
+            taken.update(evenly(group, count))
     return tuple(each for each in chosen if each in taken)
+
+
+Item = TypeVar("Item")
+
+
+def evenly(items: Sequence[Item], count: int) -> list[Item]:
+    """``count`` of the items, spread evenly over all of them; all, if there are no more."""
+    count = min(count, len(items))
+    return [items[place * len(items) // count] for place in range(count)]
 
 
 def drawn(
@@ -131,7 +141,3 @@ def _listed(path: Path, upstream: Upstream) -> tuple[TaskReference, ...]:
                         "write one reference per line: sopbench:bank/get_loan#3")  # fmt: skip
     results = [each for name in named for each in task_references(name, upstream=upstream)]
     return tuple(dict.fromkeys(results))
-
-
-def _mistake(code: str, message: str, cure: str) -> UserMistake:
-    return mistake(code, message, help=cure)

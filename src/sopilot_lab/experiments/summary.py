@@ -9,11 +9,11 @@ from typing import Any
 
 from sopilot.values.text import counted, table
 from sopilot_lab.experiments.run_folder import NOT_RUN, BenchRecord, Missing, RunFolder
-from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.sweep import Sweep
 from sopilot_lab.sopbench.process import ToolList, Upstream
-from sopilot_lab.sopbench.reach import Reach, reach_cache, survey
+from sopilot_lab.sopbench.reach import Reach, survey_tasks
 from sopilot_lab.sopbench.recorded import objections, tally
+from sopilot_lab.statistics.outcomes import TaskKind
 
 ASSUMPTION = (
     "verdicts of the reference executor come from upstream's own predicate functions on the "
@@ -27,8 +27,7 @@ def whole_summary(sweep: Sweep, upstream: Upstream | None, tools: ToolList) -> d
     reach: Mapping[str, Reach] = {}
     if upstream is not None:
         wanted = {str(each) for each in sweep.planned} | set(sweep.folder.planned())
-        references = [each for each in select_tasks("all", upstream) if str(each) in wanted]
-        reach = survey(references, tools, upstream, cache=reach_cache())
+        reach = survey_tasks(wanted, tools, upstream)
     sweep.folder.write_summary(summarise_folder(sweep.folder, reach))
     return summarise(sweep, reach)
 
@@ -190,7 +189,7 @@ def _failure(record: BenchRecord, reach: Mapping[str, Reach]) -> dict[str, Any]:
     result = reach.get(record.task)
     return {
         "task": record.task,
-        "kind": "execute" if record.should_succeed else "refuse",
+        "kind": str(TaskKind.of(record.should_succeed)),
         "ending": record.ending,
         "reason": record.reason,
         "objections": objections(record.verdict or {}),

@@ -97,30 +97,30 @@ def nobody(record: BenchRecord) -> None:
     """The default watcher: ignores records."""
 
 
-def run_shard(shard: Shard, seen: Seen = nobody) -> int:
-    """How many tasks have no record afterwards."""
+def run_shard(shard: Shard, seen: Seen = nobody) -> None:
+    """Run the tasks and record every run."""
     needed = any(not isinstance(each, OwnReference) for each in shard.references)
     upstream = shared_upstream(shard.configuration.hash_seed) if needed else None
     if shard.runner == "inspect":
         from sopilot_lab.experiments.inspect import run_in_inspect
 
-        return run_in_inspect(shard, upstream, seen)
-    return asyncio.run(_run_plainly(shard, upstream, seen))
+        run_in_inspect(shard, upstream, seen)
+    else:
+        asyncio.run(_run_plainly(shard, upstream, seen))
 
 
-async def _run_plainly(shard: Shard, upstream: Upstream | None, seen: Seen) -> int:
+async def _run_plainly(shard: Shard, upstream: Upstream | None, seen: Seen) -> None:
     runner = TrialRunner(shard.configuration, upstream, shard.party)
     folder = RunFolder.open(shard.folder)
     free = asyncio.Semaphore(shard.at_once)
     with folder.writer() as writer:
         standing = Standing(shard, runner, folder, writer, seen)
 
-        async def run_free(reference: Reference) -> bool:
+        async def run_free(reference: Reference) -> None:
             async with free:
-                return await run_and_record(reference, standing, runner.run) is not None
+                await run_and_record(reference, standing, runner.run)
 
-        done = await asyncio.gather(*(run_free(each) for each in shard.references))
-    return done.count(False)
+        await asyncio.gather(*(run_free(each) for each in shard.references))
 
 
 async def run_and_record(
@@ -149,7 +149,7 @@ def shares(references: Sequence[Reference], count: int) -> list[tuple[Reference,
 ALONE: Final = frozenset({"local"})
 """Models that answer one request at a time: waiting in a row would spend the wall clock."""
 NO_UPSTREAM: Final = "none"
-_AT_ONCE = 8
+AT_ONCE = 8
 _FEW = 24
 """Fewer tasks than this are not worth a second process."""
 
@@ -239,7 +239,7 @@ def run_sweep(
                 part,
                 party,
                 runner=chosen,
-                at_once=at_once or (1 if party.model.name in OFFLINE | ALONE else _AT_ONCE),
+                at_once=at_once or (1 if party.model.name in OFFLINE | ALONE else AT_ONCE),
             )
             for part in shares(pending, count)
         ]
@@ -270,5 +270,4 @@ def _run_parts(parts: Sequence[Shard], on: On, seen: Seen) -> None:
         run_shard(parts[0], seen)
     else:
         with processes(len(parts)) as pool:
-            for unfinished in pool.map(run_shard, parts):
-                del unfinished  # the summary lists tasks without a record
+            list(pool.map(run_shard, parts))  # raises what a worker raised

@@ -212,7 +212,7 @@ class TrialRunner:
             return _Opened(task, *self._own_hashes[key])
         if self._shelf is None or self._upstream is None:
             raise InternalBug("a SOPBench task needs a checkout")
-        own = load_task(reference, upstream=self._upstream)
+        own = load_task(reference, self._upstream)
         shelved = self._shelf.program(own)
         language = self.configuration.language
         if self.configuration.arm in UNSCAFFOLDED:

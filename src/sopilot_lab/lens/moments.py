@@ -33,6 +33,7 @@ from sopilot.views.state_text import frame_message
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import Request, View
 from sopilot_lab.experiments.run_folder import recorded_runs
+from sopilot_lab.experiments.selection import evenly
 from sopilot_lab.sopbench.reference import is_sopbench
 
 ASKS = '{"say": "'
@@ -315,11 +316,9 @@ def sweep_moments(
             if passed
             else "no run in this folder passed"
         )
-    if len(stored) > sessions:
-        stored = [stored[number * len(stored) // sessions] for number in range(sessions)]
     read_moments: list[ReadMoment] = []
     taken = 0
-    for item in stored:
+    for item in evenly(stored, sessions):
         trace = item.trace()
         if trace is None:
             continue

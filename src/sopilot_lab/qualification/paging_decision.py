@@ -47,16 +47,11 @@ class Verdict:
     natural: PostGoal
     probe: ProbeScore
     rule_version: int = rule.RULE_VERSION
-    arms: tuple[str, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     @property
     def page(self) -> bool:
         return self.answer is Answer.PAGE
-
-    @property
-    def failed(self) -> tuple[PagingCondition, ...]:
-        return tuple(condition for condition in self.conditions if not condition.met)
 
 
 def by_arm(runs: Iterable[RecordedRun]) -> dict[str, list[RecordedRun]]:
@@ -116,7 +111,6 @@ def decide(
         contrasts=tuple(contrasts),
         natural=seen.natural(rule.PAGED),
         probe=seen.probe,
-        arms=tuple(arms),
         notes=tuple(_notes(held, cases, planned, conditions)),
     )
 

@@ -28,6 +28,7 @@ from sopilot.protocols import Message, ModelReply, ModelRequest, ToolSchema
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON, Fields
 from sopilot.views.program_text import render_flat
+from sopilot_lab.experiments.selection import evenly
 from sopilot_lab.statistics.intervals import (
     Interval,
     Undefined,
@@ -244,12 +245,9 @@ def spread(cursors: Sequence[Cursor], count: int = QUESTIONS) -> list[Cursor]:
     share, rest = divmod(count, len(depths)) if depths else (0, 0)
     chosen: list[Cursor] = []
     for number, depth in enumerate(sorted(depths)):
-        wanted = min(len(depths[depth]), share + (number < rest))
-        held = depths[depth]
-        chosen += [held[index * len(held) // wanted] for index in range(wanted)]
+        chosen += evenly(depths[depth], share + (number < rest))
     left = [cursor for held in depths.values() for cursor in held if cursor not in chosen]
-    missing = min(count - len(chosen), len(left))
-    chosen += [left[index * len(left) // missing] for index in range(missing)] if missing else []
+    chosen += evenly(left, count - len(chosen))
     seen: Counter[int] = Counter()
     turns = {}
     for cursor in chosen:

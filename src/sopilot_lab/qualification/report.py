@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from typing import Any
 
 from sopilot.runner.qualifications import Answer, answer_of
@@ -12,12 +12,17 @@ from sopilot.values.text import Heading, table
 from sopilot.web.pages import Drawing, Mark, dot_plot, render, view_colour
 from sopilot_lab.experiments.run_folder import Effort, RecordedRun
 from sopilot_lab.qualification.checking import CheckSpending
-from sopilot_lab.qualification.conditions import Contrast, foresight
+from sopilot_lab.qualification.conditions import Contrast, PagingCondition, foresight
 from sopilot_lab.qualification.paging_decision import Verdict, by_arm
 from sopilot_lab.qualification.plan import PreparedCheck, RehearsedCases
 from sopilot_lab.qualification.probe import ProbeGrade, ProbeScore, scores_by_depth
 from sopilot_lab.statistics.intervals import Interval, Undefined, clopper_pearson
 from sopilot_lab.statistics.rates import accuracy
+
+_STATED = (
+    "model", "answer", "page", "representation", "arm", "guarded_arm", "rule_version", "complete",
+    "cases", "planned", "level", "reasons", "conditions", "changes", "notes",
+)  # fmt: skip
 
 
 def verdict_document(
@@ -33,25 +38,8 @@ def verdict_document(
     """Undefined figures are ``null``."""
     natural = verdict.natural
     return {
-        "model": verdict.model,
-        "answer": str(verdict.answer),
-        "page": verdict.page,
-        "representation": verdict.representation,
-        "arm": verdict.arm,
-        "guarded_arm": verdict.guarded_arm,
-        "rule_version": verdict.rule_version,
-        "complete": verdict.complete,
+        **{name: _plain(getattr(verdict, name)) for name in _STATED},
         "stopped_by": stopped,
-        "cases": verdict.cases,
-        "planned": verdict.planned,
-        "level": verdict.level,
-        "reasons": list(verdict.reasons),
-        "conditions": [
-            asdict(condition) | {"needed_for": [str(answer) for answer in condition.needed_for]}
-            for condition in verdict.conditions
-        ],
-        "changes": list(verdict.changes),
-        "notes": list(verdict.notes),
         "arms": {arm: _arm(held, verdict.model) for arm, held in by_arm(runs).items()},
         "contrasts": [_contrast(contrast) for contrast in verdict.contrasts],
         "natural": {
@@ -125,6 +113,10 @@ def _plain(value: Any) -> JSON:
     """An undefined figure is ``null``, an interval a pair."""
     if isinstance(value, Interval):
         return [value.low, value.high]
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, PagingCondition):
+        return {each.name: _plain(getattr(value, each.name)) for each in fields(value)}
     return None if isinstance(value, Undefined) else value
 
 

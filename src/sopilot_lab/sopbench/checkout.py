@@ -29,14 +29,18 @@ class Checkout:
     commit: str | None
 
 
-def checkout_home(environment: Mapping[str, str] | None = None) -> Path:
+def checkout_home(environment: Mapping[str, str] = os.environ) -> Path:
     """The folder that is looked at: ``SOPBENCH_HOME``, else the user's cache folder."""
-    values = os.environ if environment is None else environment
-    named = values.get(HOME_VARIABLE)
+    named = environment.get(HOME_VARIABLE)
     if named:
         return Path(named).expanduser()
-    cache = values.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "sopilot" / "sopbench"
+    return cache_folder("sopbench", environment)
+
+
+def cache_folder(name: str, environment: Mapping[str, str] = os.environ) -> Path:
+    """A folder of this project's in the user's cache."""
+    cache = environment.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "sopilot" / name
 
 
 def fetch_command(home: Path) -> str:
@@ -44,7 +48,7 @@ def fetch_command(home: Path) -> str:
     return f"git clone {UPSTREAM} {home} && git -C {home} checkout {SNAPSHOT}"
 
 
-def find_checkout(environment: Mapping[str, str] | None = None) -> Checkout:
+def find_checkout(environment: Mapping[str, str] = os.environ) -> Checkout:
     """The checkout, or a ``UserMistake`` that says how to get one."""
     home = checkout_home(environment)
     missing = [name for name in _NEEDED if not (home / name).exists()]

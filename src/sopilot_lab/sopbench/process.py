@@ -10,7 +10,6 @@ from __future__ import annotations
 import atexit
 import functools
 import json
-import os
 import queue
 import subprocess
 import sys
@@ -227,8 +226,6 @@ class Upstream:
             # checkout. Not `-I`: that would ignore the hash seed, the one variable passed on.
             command = [sys.executable, "-S", "-s", "-P", "-B", str(_WORKER)]
             environment = {"PYTHONHASHSEED": str(self.hash_seed), "PYTHONUTF8": "1"}
-            if "SYSTEMROOT" in os.environ:
-                environment["SYSTEMROOT"] = os.environ["SYSTEMROOT"]
             self._process = subprocess.Popen(
                 [*command, str(self.checkout.path)],
                 stdin=subprocess.PIPE,

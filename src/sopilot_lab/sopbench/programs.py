@@ -31,21 +31,19 @@ class ProgramShelf:
         key = str(task.reference)
         if key not in self._shelf:
             program = self.compiled(task).program
-            shelved = Shelved(
-                program, program_hash(program), task_hash(task, upstream=self._upstream)
-            )
-            self._shelf[key] = shelved
+            handbook = task_hash(task, self._upstream)
+            self._shelf[key] = Shelved(program, program_hash(program), handbook)
         return self._shelf[key]
 
     def compiled(self, task: SopbenchTask) -> Compiled:
         return self._compiler(task).compile(
             task.handbook,
             task.handbook.procedures[task.goal],
-            source_hash=task_hash(task, upstream=self._upstream),
+            source_hash=task_hash(task, self._upstream),
         )
 
     def _compiler(self, task: SopbenchTask) -> Compiler:
-        shared = sopbench_handbook(task.domain, upstream=self._upstream)
+        shared = sopbench_handbook(task.domain, self._upstream)
         offered = offered_actions(shared, self._tools)
         if self._tools == "oracle":
             offered = offered.intersection(task.oracle)

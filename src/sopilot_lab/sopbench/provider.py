@@ -29,7 +29,7 @@ class SopbenchProvider:
         offered = tool_list(tools)
         upstream = process.shared_upstream()
         shelf = ProgramShelf(offered, upstream)
-        for task in load_tasks(source):
+        for task in load_tasks(source, upstream=upstream):
             compiled = shelf.compiled(task)
             procedure = task.handbook.procedures[task.goal]
             handbook = task.handbook.offering(task_actions(task, offered))
@@ -40,5 +40,8 @@ class SopbenchProvider:
         return sopbench_task(reference, tools=tools, language=language)
 
     def recorded_task(self, domain: str, task: Mapping[str, Any]) -> tuple[Handbook, str] | None:
-        reference = recorded_reference(domain, task, process.shared_upstream())
-        return None if reference is None else (task_handbook(reference), reference.goal)
+        upstream = process.shared_upstream()
+        reference = recorded_reference(domain, task, upstream)
+        if reference is None:
+            return None
+        return task_handbook(reference, upstream), reference.goal

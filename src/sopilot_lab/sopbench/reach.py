@@ -6,7 +6,6 @@ import functools
 import hashlib
 import itertools
 import json
-import os
 import queue
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from sopilot.files.text import write_whole
+from sopilot_lab.sopbench.checkout import cache_folder
 from sopilot_lab.sopbench.process import ReplayTools, Simulator, ToolList, Upstream
-from sopilot_lab.sopbench.reference import TaskReference
+from sopilot_lab.sopbench.reference import TaskReference, is_sopbench, task_references
 
 Way = tuple[int, ...]
 """Nodes of calls in the order in which they are made, the goal last."""
@@ -378,9 +378,15 @@ def survey(
     return {str(each): known[str(each)] for each in references}
 
 
+def survey_tasks(tasks: Iterable[str], tools: ToolList, upstream: Upstream) -> dict[str, Reach]:
+    """The reach of those of the tasks that are SOPBench's, in the order of their names."""
+    wanted = sorted(filter(is_sopbench, tasks))
+    references = [task_references(each, upstream=upstream)[0] for each in wanted]
+    return survey(references, tools, upstream, cache=reach_cache())
+
+
 def reach_cache() -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "sopilot" / "reach"
+    return cache_folder("reach")
 
 
 def _search(

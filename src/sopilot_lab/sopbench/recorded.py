@@ -49,10 +49,6 @@ class RecordedConfiguration:
     user: str
     path: Path
 
-    @property
-    def label(self) -> str:
-        return f"{self.model} ({self.mode}, {self.tools} tools)"
-
     def verdicts(self) -> Sequence[RecordedVerdict]:
         """The first recorded run of every task; nothing where the copy is incomplete."""
         return _stored_verdicts(self.domain, self.path)

@@ -108,7 +108,6 @@ class SopbenchTask:
 
     reference: TaskReference
     user_prompt: str
-    user_instruction: str
     user_known: Mapping[str, Any]
     handbook: Handbook
     oracle: tuple[str, ...] = ()
@@ -130,20 +129,18 @@ def load_tasks(text: str, *, upstream: Upstream | None = None) -> tuple[Sopbench
     """The tasks that a reference such as ``sopbench:bank/get_loan`` names."""
     source = upstream or shared_upstream()
     references = task_references(text, upstream=source)
-    return tuple(load_task(each, upstream=source) for each in references)
+    return tuple(load_task(each, source) for each in references)
 
 
-def load_task(reference: TaskReference, *, upstream: Upstream | None = None) -> SopbenchTask:
-    source = upstream or shared_upstream()
-    task = source.tasks(reference.domain)[reference.goal][reference.index]
-    graph = source.graphs(reference.domain)[reference.goal][reference.index]
+def load_task(reference: TaskReference, upstream: Upstream) -> SopbenchTask:
+    task = upstream.tasks(reference.domain)[reference.goal][reference.index]
+    graph = upstream.graphs(reference.domain)[reference.goal][reference.index]
     return SopbenchTask(
         oracle=tuple(dict.fromkeys(node[0] for node in graph["nodes"])),
         reference=reference,
         user_prompt=task["user_prompt"],
-        user_instruction=task["user_instruction"],
         user_known=task["user_known"],
-        handbook=task_handbook(reference, upstream=source),
+        handbook=task_handbook(reference, upstream),
     )
 
 
@@ -159,13 +156,12 @@ def recorded_reference(
     return None
 
 
-def task_handbook(reference: TaskReference, *, upstream: Upstream | None = None) -> Handbook:
+def task_handbook(reference: TaskReference, upstream: Upstream) -> Handbook:
     """One procedure, the task's goal: ``requires`` is the expanded tree, ``worded`` the one
     that the official text shows. The goal action itself requires the same tree."""
-    source = upstream or shared_upstream()
-    task = source.tasks(reference.domain)[reference.goal][reference.index]
+    task = upstream.tasks(reference.domain)[reference.goal][reference.index]
     trees = json.dumps(task["constraints"]), json.dumps(task["constraints_original"])
-    demanded = _goal_handbook(source, reference.domain, reference.goal, *trees)
+    demanded = _goal_handbook(upstream, reference.domain, reference.goal, *trees)
     return replace(
         demanded,
         name=f"{demanded.name}-{reference.goal}-{reference.index}".replace("_", "-"),
@@ -179,7 +175,7 @@ def _goal_handbook(
 ) -> Handbook:
     """All but name and constants: tasks of one goal mostly demand the same, which is read once.
     Trees are in upstream's notation, as JSON."""
-    shared = sopbench_handbook(domain, upstream=upstream)
+    shared = sopbench_handbook(domain, upstream)
     parameters = {name: each.parameters for name, each in shared.predicates.items()}
     action = replace(shared.actions[goal], requires=read_tree(json.loads(requires), parameters))
     procedure = Procedure(
@@ -193,15 +189,23 @@ def _goal_handbook(
     return replace(shared, actions={**shared.actions, goal: action}, procedures={goal: procedure})
 
 
-def sopbench_handbook(domain: str, *, upstream: Upstream | None = None) -> Handbook:
+@functools.cache
+def sopbench_handbook(domain: str, upstream: Upstream) -> Handbook:
     """The shared part of a domain's tasks: actions and predicates, default constants, no goal."""
-    return _shared_handbook(upstream or shared_upstream(), domain)
+    metadata = upstream.metadata(domain)
+    return Handbook(
+        name=f"sopbench-{domain}".replace("_", "-"),
+        says=metadata["instructions"],
+        parameters=_constants(metadata["parameters"]),
+        actions={name: _action(metadata, name) for name in metadata["descriptions"]},
+        predicates={name: _predicate(metadata, name) for name in _predicate_names(metadata)},
+    )
 
 
-def task_hash(task: SopbenchTask, *, upstream: Upstream | None = None) -> str:
+def task_hash(task: SopbenchTask, upstream: Upstream) -> str:
     """Names the content of a task's handbook: the domain's shared part, then its own."""
     own = replace(task.handbook, actions={}, predicates={})
-    shared = _domain_hash(upstream or shared_upstream(), task.domain)
+    shared = _domain_hash(task.domain, upstream)
     text = f"{shared}:{handbook_hash(own)}"
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -228,20 +232,8 @@ def tool_list(name: str) -> ToolList:
 
 
 @functools.cache
-def _domain_hash(upstream: Upstream, domain: str) -> str:
-    return handbook_hash(sopbench_handbook(domain, upstream=upstream))
-
-
-@functools.cache
-def _shared_handbook(upstream: Upstream, domain: str) -> Handbook:
-    metadata = upstream.metadata(domain)
-    return Handbook(
-        name=f"sopbench-{domain}".replace("_", "-"),
-        says=metadata["instructions"],
-        parameters=_constants(metadata["parameters"]),
-        actions={name: _action(metadata, name) for name in metadata["descriptions"]},
-        predicates={name: _predicate(metadata, name) for name in _predicate_names(metadata)},
-    )
+def _domain_hash(domain: str, upstream: Upstream) -> str:
+    return handbook_hash(sopbench_handbook(domain, upstream))
 
 
 def _constants(values: Mapping[str, Any]) -> dict[str, Scalar]:

@@ -173,7 +173,7 @@ class OfficialCheck:
         self.sentences += len(theirs)
         # Only the goal has the task's constants; the rest of the text was written with the
         # defaults.
-        default = sopbench_handbook(task.domain, upstream=upstream)
+        default = sopbench_handbook(task.domain, upstream)
         ours = [
             (each.action, sentence(task.handbook if each.action == task.goal else default, leaf))
             for each in required(task, text)
@@ -213,7 +213,7 @@ def check_official(
     shelf = ProgramShelf(tools, upstream)
     prompts = _prompts(upstream.checkout, {each.domain for each in references})
     for reference in references:
-        task = load_task(reference, upstream=upstream)
+        task = load_task(reference, upstream)
         text = upstream.official_text(task.domain, task.goal, task.index)
         program = shelf.program(task).program
         own = own_text(task, tools, upstream, "en")

@@ -41,9 +41,6 @@ class Interval:
     low: float
     high: float
 
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
 
 def require(holds: bool, message: str) -> None:
     if not holds:

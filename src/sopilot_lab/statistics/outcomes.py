@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 
 class TaskKind(StrEnum):
@@ -12,6 +13,13 @@ class TaskKind(StrEnum):
 
     EXECUTE = "execute"
     REFUSE = "refuse"
+
+    @classmethod
+    def of(cls, should_succeed: bool) -> TaskKind:
+        return cls.EXECUTE if should_succeed else cls.REFUSE
+
+
+KINDS: Final = tuple(map(str, TaskKind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

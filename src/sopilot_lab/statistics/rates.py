@@ -80,7 +80,6 @@ class PassK:
     them do (pass^k); both unbiased, averaged over ``tasks``. ``short`` tasks had
     fewer than ``k`` judged runs and are left out."""
 
-    k: int
     at: float | Undefined
     every: float | Undefined
     tasks: int
@@ -112,10 +111,10 @@ def pass_k(outcomes: Iterable[RunOutcome], k: int) -> PassK:
     short = len(counts) - len(enough)
     if not enough:
         missing = Undefined(f"no task has {k} judged runs")
-        return PassK(k, missing, missing, 0, short)
+        return PassK(missing, missing, 0, short)
     at = statistics.fmean(1 - comb(runs - passed, k) / comb(runs, k) for passed, runs in enough)
     every = statistics.fmean(comb(passed, k) / comb(runs, k) for passed, runs in enough)
-    return PassK(k, at, every, len(enough), short)
+    return PassK(at, every, len(enough), short)
 
 
 def run_to_run(outcomes: Iterable[RunOutcome]) -> RunSpread:

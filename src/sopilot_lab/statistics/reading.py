@@ -15,14 +15,13 @@ from typing import Any
 
 from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
+from sopilot_lab.statistics.outcomes import KINDS, RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance
 
 Row = tuple[Place, dict[str, Any]]
 _NEEDED = ("task", "goal")
 _TEXTS = ("arm", "model", "domain", "cluster")
 _APART = ("tools", "user", "language")
-_KINDS = tuple(str(kind) for kind in TaskKind)
 
 
 def read_rows(text: str, source: str = "") -> list[Row]:
@@ -94,7 +93,7 @@ def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> R
     missing = [name for name in _NEEDED if not isinstance(row.get(name), str) or not row[name]]
     strange = [name for name in _TEXTS if not isinstance(row.get(name) or "", str)]
     mistakes.extend(_wrong(name, "a text", row, place) for name in missing + strange)
-    if row.get("kind") not in _KINDS:
+    if row.get("kind") not in KINDS:
         mistakes.append(_wrong("kind", "`execute` or `refuse`", row, place))
     if "passed" not in row or not (row["passed"] is None or isinstance(row["passed"], bool)):
         mistakes.append(_wrong("passed", "`true`, `false` or `null`", row, place))

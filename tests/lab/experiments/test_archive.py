@@ -12,7 +12,7 @@ from sopbench_checkout import MISSING
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
 from sopilot_lab.cli import archive as archive_command
-from sopilot_lab.experiments.archive import Beside, build_archive, check_file, without_wording
+from sopilot_lab.experiments.archive import build_archive, check_file, without_wording
 from sopilot_lab.experiments.run_folder import RunFolder
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.programs import ProgramShelf
@@ -23,6 +23,7 @@ from sopilot_lab.sopbench.source import load_task
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     made = RunFolder.create(tmp_path / "runs", configuration())
+    made.ask({"sopbench:bank/goal#0": True})
     with made.writer() as writer:
         writer.write(record("sopbench:bank/goal#0", reason="kept at home"))
     return made
@@ -95,16 +96,15 @@ def test_a_credential_in_a_case_is_refused(
 ) -> None:
     notes = {"case/desk/notes.md": "the key is sk-abcdefghijklmnopqrstuvwx"}
     monkeypatch.setattr("sopilot_lab.experiments.archive.case_files", lambda folder: notes)
-    beside = Beside(case=tmp_path)
     with pytest.raises(UserMistake, match="looks like a credential"):
-        build_archive([folder], tmp_path / "a.zip", analysis={}, upstream=None, beside=beside)
+        build_archive([folder], tmp_path / "a.zip", analysis={}, upstream=None, case=tmp_path)
 
 
 @pytest.mark.sopbench
 @pytest.mark.skipif(bool(MISSING), reason=MISSING)
 def test_upstreams_sentences_are_noticed_and_programs_go_out_without_them() -> None:
     upstream = shared_upstream()
-    task = load_task(TaskReference("bank", "get_loan", 2), upstream=upstream)
+    task = load_task(TaskReference("bank", "get_loan", 2), upstream)
     program = ProgramShelf("official", upstream).program(task).program
     spoken = list(check_file("a.yaml", program_to_yaml(program), upstream=upstream))
     assert [each.code for each in spoken] == ["archive-upstream"]
@@ -112,7 +112,7 @@ def test_upstreams_sentences_are_noticed_and_programs_go_out_without_them() -> N
     assert list(check_file("a.yaml", silent, upstream=upstream)) == []
     assert "check_logged_in_user" in silent
     assert list(check_file("a.txt", task.user_prompt, upstream=upstream))
-    named = load_task(TaskReference("library", "reserve_room", 8), upstream=upstream)
+    named = load_task(TaskReference("library", "reserve_room", 8), upstream)
     program = ProgramShelf("official", upstream).program(named).program
     silent = program_to_yaml(without_wording(program))
     assert max(map(len, program.functions)) > 48, "the longest name is as long as a fragment"

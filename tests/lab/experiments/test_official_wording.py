@@ -30,7 +30,7 @@ def tiny() -> Iterator[Upstream]:
 
 def first_message(upstream: Upstream, which: str, arm: str, tools: ToolList = "official") -> str:
     (reference,) = task_references(which, upstream=upstream)
-    own = load_task(reference, upstream=upstream)
+    own = load_task(reference, upstream)
     program = ProgramShelf(tools, upstream).program(own).program
     return VIEWS[arm].first_message(as_task(own, program, tools, upstream, "en").briefing)
 
@@ -64,7 +64,7 @@ def test_recipes_name_only_what_is_offered(tiny: Upstream) -> None:
 
 def test_a_changed_sentence_is_found(tiny: Upstream) -> None:
     (reference,) = task_references("sopbench:bank/lend_tool#0", upstream=tiny)
-    task = load_task(reference, upstream=tiny)
+    task = load_task(reference, tiny)
     text = tiny.official_text("bank", "lend_tool", 0)
     said = next(iter(read_sentences(text)))[1]
     other = replace(text, system=text.system.replace(said, said[:-1] + "!"))

@@ -240,6 +240,7 @@ def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
 
 def test_cost_is_told_by_task_and_by_call(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "pg", configuration())
+    folder.ask(dict.fromkeys(TASKS[:2], True))
     with folder.writer() as writer:
         for place, calls in enumerate(((100, 300), (500,))):
             asked = [{"prompt_tokens": each, "finish_reason": "stop"} for each in calls]

@@ -19,6 +19,7 @@ from sopilot_lab.experiments.run_folder import RunFolder
 
 def make_arm(path: Path, arm: str, passed: list[bool]) -> None:
     folder = RunFolder.create(path / arm, configuration(arm=arm))
+    folder.ask({f"sopbench:bank/goal_{n % 5}#{n}": n % 2 == 0 for n in range(len(passed))})
     with folder.writer() as writer:
         for index, ok in enumerate(passed):
             task = f"sopbench:bank/goal_{index % 5}#{index}"
@@ -83,6 +84,7 @@ def test_every_table_of_the_study_is_there_and_says_its_method(runs: Path) -> No
 
 def test_the_page_loads_nothing_and_escapes(runs: Path, tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path / "evil", configuration(model="<script>x</script>"))
+    folder.ask({"sopbench:bank/goal_0#0": True})
     with folder.writer() as writer:
         writer.write(record("sopbench:bank/goal_0#0"))
     page = to_html(build_document(load_runs([tmp_path]), upstream=None))

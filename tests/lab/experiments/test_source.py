@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from sopbench_checkout import NEEDS_SOPBENCH
 
+from sopilot.handbook.model import Handbook
 from sopilot.handbook.requirements import leaves
 from sopilot.handbook.wording import sentence
 from sopilot_lab.sopbench.process import shared_upstream
@@ -15,6 +16,10 @@ from sopilot_lab.sopbench.source import (
 )
 
 pytestmark = NEEDS_SOPBENCH
+
+
+def shared_handbook(domain: str) -> Handbook:
+    return sopbench_handbook(domain, shared_upstream())
 
 
 def test_every_leaf_reads_as_upstream_writes_it() -> None:
@@ -62,7 +67,7 @@ def test_handbooks_are_closed() -> None:
             predicate = handbook.predicates[leaf.predicate]
             assert [name for name, _ in leaf.arguments] == list(predicate.parameters)
     for domain in DOMAINS:
-        shared = sopbench_handbook(domain)
+        shared = shared_handbook(domain)
         for predicate in shared.predicates.values():
             kinds = (predicate.recipes, predicate.established_by, predicate.tool_free)
             assert sum(map(bool, kinds)) == 1
@@ -76,9 +81,7 @@ def test_handbooks_are_closed() -> None:
 def test_what_is_not_offered() -> None:
     lacking = {
         domain: sorted(
-            action.name
-            for action in sopbench_handbook(domain).actions.values()
-            if not action.offered
+            action.name for action in shared_handbook(domain).actions.values() if not action.offered
         )
         for domain in DOMAINS
     }
@@ -87,24 +90,24 @@ def test_what_is_not_offered() -> None:
         "library": ["internal_get_interaction_date"],
     }
     for domain in DOMAINS:
-        handbook = sopbench_handbook(domain)
+        handbook = shared_handbook(domain)
         more = offered_actions(handbook, "full-state") - offered_actions(handbook, "official")
         assert more == (set() if domain == "hotel" else {"internal_get_database"})
 
 
 def test_predicates_that_are_actions_verify_themselves() -> None:
-    predicate = sopbench_handbook("university").predicates["internal_check_course_exists"]
+    predicate = shared_handbook("university").predicates["internal_check_course_exists"]
     ((call,),) = predicate.recipes
     assert call.action == predicate.name
     assert predicate.verdict == "result"
     # Where the database may be the evidence instead, the value alone is no verdict.
-    bank = sopbench_handbook("bank").predicates["internal_check_username_exist"]
+    bank = shared_handbook("bank").predicates["internal_check_username_exist"]
     assert len(bank.recipes) == 2
     assert bank.verdict is None
 
 
 def test_gates_leave_credentials_to_be_asked_for() -> None:
-    gate = sopbench_handbook("dmv").predicates["logged_in_user"]
+    gate = shared_handbook("dmv").predicates["logged_in_user"]
     assert gate.is_gate
     assert gate.parameters == ("username",)
     assert gate.established_by is not None
@@ -128,4 +131,4 @@ def test_the_goal_action_requires_the_tasks_own_tree() -> None:
     raw = shared_upstream().tasks("bank")["get_loan"][3]["constraints"]
     parameters = {name: each.parameters for name, each in task.handbook.predicates.items()}
     assert task.handbook.actions["get_loan"].requires == read_tree(raw, parameters)
-    assert sopbench_handbook("bank").actions["get_loan"].requires != read_tree(raw, parameters)
+    assert shared_handbook("bank").actions["get_loan"].requires != read_tree(raw, parameters)

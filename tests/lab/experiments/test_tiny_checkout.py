@@ -151,7 +151,7 @@ def test_a_checkout_without_a_commit_is_known_by_its_content(
 
 def test_text_of_the_checkout_does_not_go_out(upstream: Upstream) -> None:
     says = upstream.metadata("bank")["positive"]["logged_in_user"]
-    task = load_task(select_tasks("bank", upstream)[0], upstream=upstream)
+    task = load_task(select_tasks("bank", upstream)[0], upstream)
     own = task.handbook.predicates["logged_in_user"].says
     assert own.replace("{=", "{") == says  # its names stand bare, as upstream writes them
     sentence = "x" * 7 + "has said the word at the door and hung the key on the nail beside it."

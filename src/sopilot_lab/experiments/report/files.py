@@ -17,8 +17,7 @@ from sopilot_lab.experiments.report.document import Document, build_document, to
 from sopilot_lab.experiments.report.formats import Table, table_markdown, to_csv, to_latex
 from sopilot_lab.experiments.report.runs import RunSet
 from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream
-from sopilot_lab.sopbench.reach import Reach, reach_cache, survey
-from sopilot_lab.sopbench.reference import is_sopbench, task_references
+from sopilot_lab.sopbench.reach import Reach, survey_tasks
 
 FROM_CHECKOUT: Final = ("full-denominator", "official-configurations", "compiler-effort", "defects")
 """Tables that are read from the checkout, not counted from runs."""
@@ -39,15 +38,8 @@ def whole_document(
         tell("looking up what is reachable …")
         for tools in sorted({c.tools for c in runs.configurations}):
             listed: ToolList = "full-state" if tools == "full-state" else "official"
-            tasks = {
-                task
-                for series in runs.series
-                if series.tools == tools
-                for task in series.tasks()
-                if is_sopbench(task)
-            }
-            references = [task_references(each, upstream=upstream)[0] for each in sorted(tasks)]
-            reach[tools] = survey(references, listed, upstream, cache=reach_cache())
+            tasks = [each.tasks() for each in runs.series if each.tools == tools]
+            reach[tools] = survey_tasks(set().union(*tasks), listed, upstream)
     document = build_document(runs, upstream=upstream, reach=reach, **how)
     document.reach = reach
     return document

@@ -15,16 +15,17 @@ from sopilot_lab.experiments.run_folder import Effort
 from sopilot_lab.experiments.selection import should_succeed, stratified
 from sopilot_lab.experiments.study.cells import Cell, study_cells, study_tasks
 from sopilot_lab.experiments.study.plan import Hypothesis, Study
+from sopilot_lab.experiments.sweep import AT_ONCE
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reference import TaskReference
 from sopilot_lab.statistics.intervals import Undefined
+from sopilot_lab.statistics.outcomes import TaskKind
 from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect
 
 REHEARSED: Final = 9
 """Tasks per domain that the reference executor runs to see what an arm's requests hold."""
 SECONDS: Final = 15.0
 """Per request: about what the paper's models took on Bank."""
-AT_ONCE: Final = 8
 
 
 def estimate(cells: Sequence[Cell], upstream: Upstream) -> list[dict[str, Any]]:
@@ -98,7 +99,7 @@ def _power(
         each
         for each in tasks
         if each.domain in hypothesis.domains
-        and hypothesis.kind in ("both", "execute" if should_succeed(each, upstream) else "refuse")
+        and hypothesis.kind in ("both", TaskKind.of(should_succeed(each, upstream)))
     ]
     level = hypothesis.level / sum(
         len(other.models) for other in study.fixed.hypotheses if other.family == hypothesis.family

@@ -19,10 +19,10 @@ from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Patience
-from sopilot_lab.experiments.selection import KINDS
 from sopilot_lab.sopbench.process import ToolList
 from sopilot_lab.sopbench.recorded import SCREENS
 from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.statistics.outcomes import KINDS
 
 TESTS: Final = ("clustered", "mcnemar")
 
