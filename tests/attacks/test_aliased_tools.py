@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,8 @@ pytest.importorskip("langchain", reason="needs the extra `frameworks`")
 pytest.importorskip("mcp", reason="needs the extra `mcp`")
 
 from every_interface import INTERFACES, reply_of
-from framework_agents import EVERY_FRAMEWORK, FrameworkAgent
+from framework_agents import EVERY_FRAMEWORK, FrameworkAgent, PydanticAIAgent
+from pydantic_ai import DeferredToolRequests, ExternalToolset, ToolDefinition, ToolOutput
 from scripted_moves import Case, Move, RecordingTools, Script, call
 
 import sopilot
@@ -65,14 +67,16 @@ async def driven(
     *moves: Move,
     view: str = "guard",
     text: str = HANDBOOK,
+    **options: Any,
 ) -> None:
     book = folder / "releases.yaml"
     book.write_text(text, "utf-8")
     named = {"ci-build": builds.read, "do-deploy": builds.deploy, "ci-wipe": builds.wipe}
-    tools = [kind.tool(function, name) for name, function in named.items()]
+    elsewhere = options.pop("elsewhere", "")
+    tools = [kind.tool(each, name) for name, each in named.items() if name != elsewhere]
     hooks = Conversations.of(book, view=view)
     async with sopilot.conversation("c-1"):
-        await kind(hooks, tools, reply_of(Script(moves))).say("Please.")
+        await kind(hooks, tools, reply_of(Script(moves)), **options).say("Please.")
     await hooks.close()
 
 
@@ -109,6 +113,29 @@ async def test_a_tool_that_two_servers_may_have_is_not_called(
     builds, text = Builds("green"), HANDBOOK.replace("ci-build", "'store:do-deploy'")
     await driven(framework, tmp_path, builds, DEPLOY, text=text)
     assert builds.deployed == []
+
+
+@pytest.mark.parametrize(("name", "elsewhere"), [("do-deploy", "do-deploy"), ("ship", "")])
+async def test_no_action_is_an_output_function(tmp_path: Path, name: str, elsewhere: str) -> None:
+    """Pydantic AI runs it as the end of the run, and no hook sees the call."""
+    builds = Builds("red")
+    own: dict[str, Any] = {
+        "output_type": [str, ToolOutput(builds.deploy, name=name)],
+        "elsewhere": elsewhere,
+    }
+    with pytest.raises(UserMistake, match="runs past the hook"):
+        await driven(PydanticAIAgent, tmp_path, builds, READ, call(name, build="b-1"), **own)
+    assert builds.deployed == []
+
+
+async def test_no_action_is_an_external_tool(tmp_path: Path) -> None:
+    """Pydantic AI leaves its calls to the application."""
+    external = ExternalToolset([ToolDefinition(name="do-deploy")])
+    own: dict[str, Any] = {"toolsets": [external], "output_type": [str, DeferredToolRequests]}
+    with pytest.raises(UserMistake, match="`do-deploy` runs past the hook"):
+        await driven(
+            PydanticAIAgent, tmp_path, Builds("red"), READ, DEPLOY, elsewhere="do-deploy", **own
+        )
 
 
 SHARED = HANDBOOK.replace("ci:do-deploy", "ci-build")

@@ -63,6 +63,171 @@ procedures:
 """
 
 
+PHARMACY = """
+handbook: pharmacy
+actions:
+  identify_card: {input: {card: string}, changes: []}
+  identify_birth: {input: {surname: string, born: string}, changes: []}
+  leave: {input: {patient: string}, changes: []}
+  read_script: {input: {script: string}, reads: [scripts]}
+  read_drug: {input: {drug: string}, reads: []}
+  read_stock: {input: {drug: string}, reads: [scripts]}
+  read_allergies: {input: {patient: string}, reads: []}
+  inspect: {input: {drug: string}, changes: []}
+  dispense:
+    input: {patient: string, script: string, drug: string, count: integer}
+    irreversible: true
+    confirm: false
+    changes: [scripts]
+predicates:
+  by_card(patient):
+    says: The patient {patient} has shown a card.
+    established_by: identify_card(card)
+    closed_by: leave(patient)
+    verdict: result.patient == patient
+    principal: true
+  by_birth(patient):
+    says: The patient {patient} has told name and birthday.
+    established_by: identify_birth(surname, born)
+    closed_by: leave(patient)
+    verdict: result.patient == patient
+    principal: true
+  prescribed(patient, script, count):
+    says: "{script} is for {count} packs for {patient}."
+    verify: read_script(script)
+    verdict: result.patient == patient && count > 0 && count <= result.left
+  controlled(drug): {says: "{drug} is controlled.", verify: read_drug(drug), verdict: result.controlled}
+  signed(script): {says: "Two signed {script}.", verify: read_script(script), verdict: result.signed >= 2}
+  stocked(drug, count): {says: "{drug} is there.", verify: read_stock(drug), verdict: result.count >= count}
+  tolerated(patient): {says: "{patient} has no allergy.", verify: read_allergies(patient), verdict: result.none}
+  inspected(drug): {says: "{drug} was inspected.", done: inspect(drug)}
+requirements:
+  known(patient): {first: [by_card(patient), by_birth(patient)]}
+procedures:
+  dispense:
+    requires:
+      in_order:
+        - known(patient)
+        - prescribed(patient, script, count)
+        - {when: controlled(drug), then: "signed(script)"}
+        - stocked(drug, count)
+        - tolerated(patient)
+        - inspected(drug)
+"""  # noqa: E501
+
+
+class Pharmacy:
+    """Knows who is at the counter. ``lost``: calls whose answers don't arrive."""
+
+    def __init__(self, *lost: tuple[str, str]) -> None:
+        self.lost = lost
+        self.patient: str | None = None
+        self.calls: list[str] = []
+        self.dispensed: list[tuple[str | None, str]] = []
+
+    def _answer(self, name: str, value: str, answer: dict[str, Any]) -> dict[str, Any]:
+        self.calls.append(name)
+        if (name, value) in self.lost:
+            raise RuntimeError("no answer")
+        return answer
+
+    def identify_card(self, card: str) -> dict[str, Any]:
+        self.patient = {"c-1": "ann", "c-2": "bob"}[card]
+        return self._answer("identify_card", card, {"patient": self.patient})
+
+    def identify_birth(self, surname: str, born: str) -> dict[str, Any]:
+        self.patient = {"Ann": "ann", "Bob": "bob"}[surname]
+        return self._answer("identify_birth", surname, {"patient": self.patient})
+
+    def leave(self, patient: str) -> dict[str, Any]:
+        self.patient = None
+        return self._answer("leave", patient, {})
+
+    def read_script(self, script: str) -> dict[str, Any]:
+        return self._answer("read_script", script, {"patient": "ann", "left": 3, "signed": 2})
+
+    def read_drug(self, drug: str) -> dict[str, Any]:
+        return self._answer("read_drug", drug, {"controlled": True})
+
+    def read_stock(self, drug: str) -> dict[str, Any]:
+        return self._answer("read_stock", drug, {"count": 9})
+
+    def read_allergies(self, patient: str) -> dict[str, Any]:
+        return self._answer("read_allergies", patient, {"none": True})
+
+    def inspect(self, drug: str) -> dict[str, Any]:
+        return self._answer("inspect", drug, {})
+
+    def dispense(self, patient: str, script: str, drug: str, count: int) -> None:
+        self.dispensed.append((self.patient, patient))
+
+    def guarded(self, tmp_path: Path) -> dict[str, Callable[..., Any]]:
+        functions = [
+            self.identify_card, self.identify_birth, self.leave, self.read_script,
+            self.read_drug, self.read_stock, self.read_allergies, self.inspect, self.dispense,
+        ]  # fmt: skip
+        wrapped = guarded(tmp_path, PHARMACY, *functions)
+        return {function.__name__: function for function in wrapped}
+
+
+ANN = ("ann", "s-1", "ibu", 1)
+
+
+def calls_in(missing: sopilot.Missing) -> list[tuple[str, dict[str, Any]]]:
+    """The calls to make first, as an agent reads them. It has no card of Ann's."""
+    read = []
+    for text in missing.agenda:
+        name, _, arguments = text.rstrip(")").partition("(")
+        pairs = [each.split("=") for each in arguments.split(", ")]
+        read.append((name, {key: value.strip('"') for key, value in pairs}))
+    return read
+
+
+def test_a_customer_who_is_identified_is_not_asked_for_another_proof(tmp_path: Path) -> None:
+    """However many checks are open, an agent that makes the missing calls reaches its goal."""
+    house = Pharmacy()
+    by = house.guarded(tmp_path)
+    with sopilot.conversation("c-1"):
+        by["inspect"]("ibu")
+        with pytest.raises(sopilot.Missing, match=r"Or instead.*identify_birth"):
+            by["dispense"](*ANN)
+        by["identify_card"]("c-2")
+        by["identify_birth"]("Ann", "1990-01-02")
+        with pytest.raises(sopilot.Missing) as missing:
+            by["dispense"](*ANN)
+        for name, arguments in calls_in(missing.value):
+            by[name](**arguments)
+        by["dispense"](*ANN)
+    assert house.calls.count("identify_card") == 1
+    assert house.dispensed == [("ann", "ann")]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("identify_card", "c-2"), ("leave", "ann"), ("inspect", "ibu")]
+)
+def test_no_call_is_advised_while_an_unanswered_one_makes_it_useless(
+    tmp_path: Path, name: str, value: str
+) -> None:
+    house = Pharmacy((name, value))
+    by = house.guarded(tmp_path)
+    with sopilot.conversation("c-1"):
+        if name != "inspect":
+            by["inspect"]("ibu")
+        by["identify_birth"]("Ann", "1990-01-02")
+        with pytest.raises(RuntimeError):
+            by[name](value)
+        by["read_script"]("s-1")
+        by["read_drug"]("ibu")
+        by["read_stock"]("ibu")
+        by["read_allergies"]("ann")
+        with pytest.raises(sopilot.Missing) as missing:
+            by["dispense"](*ANN)
+        assert missing.value.agenda == ()
+        assert f"wait for the answer to `{name}`" in str(missing.value)
+        assert "Or instead" not in str(missing.value)
+    assert house.dispensed == []
+
+
 class Currency(str, Enum):  # noqa: UP042  # a `StrEnum` is written as its text
     """Equal to its text, also as a key."""
 

@@ -16,13 +16,21 @@ from pydantic_ai import RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import ApprovalRequired
 from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturn
+from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import AbstractToolset, FunctionToolset
 
-from sopilot.messages.errors import InternalBug
+from sopilot.messages.errors import InternalBug, mistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import CURRENT, Conversations, Hooks, hooks_of
-from sopilot.runner.hook import YES, ProcedureHook, Read, Reply, require_guarded_tools
+from sopilot.runner.hook import (
+    YES,
+    ProcedureHook,
+    Read,
+    Reply,
+    actions_by_alias,
+    require_guarded_tools,
+)
 from sopilot.runner.json_values import values_of_model
 from sopilot.values.json import JSON, same
 
@@ -75,6 +83,29 @@ class SopilotCapability(AbstractCapability[Any]):
             description=schema.description,
             json_schema=dict(schema.parameters),
         )
+
+    async def prepare_tools(
+        self, ctx: RunContext[Any], tool_defs: list[ToolDefinition]
+    ) -> list[ToolDefinition]:
+        for tool in tool_defs:
+            if tool.kind == "external":  # the application makes its calls
+                self._refuse_unseen(tool.name)
+        return tool_defs
+
+    async def wrap_output_process(
+        self, ctx: RunContext[Any], *, output_context: OutputContext, output: Any, handler: Any
+    ) -> Any:
+        if output_context.has_function:
+            self._refuse_unseen(output_context.function_name)
+        return await handler(output)
+
+    def _refuse_unseen(self, name: str | None) -> None:
+        """Refuse what runs past the hook if it is, or may be, an action of the handbook."""
+        actions = self._hooks.handbook.actions
+        if name is None or name in actions or name in actions_by_alias(actions):
+            message = f"`{name or 'an output function'}` runs past the hook, and isn't guarded"
+            cure = "make it a function tool: no external tool, and no function in `output_type`"
+            raise mistake("unseen-tools", message, help=cure)
 
     async def before_tool_validate(
         self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any

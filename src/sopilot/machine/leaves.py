@@ -36,11 +36,11 @@ from sopilot.values.text import quote_value
 
 class GateCalls(NamedTuple):
     """The calls that open or close a gate: exact successes, all that may have touched it, and
-    whether one isn't answered yet."""
+    the action of one that isn't answered yet."""
 
     exact: tuple[CallRecord, ...]
     touching: tuple[CallRecord, ...]
-    pending: bool
+    pending: str
 
     @property
     def touched(self) -> int:
@@ -56,7 +56,7 @@ class GateCalls(NamedTuple):
         """Whether another may have been carried out since the latest was made: then it is unknown
         which answer describes the present state."""
         latest = self.latest
-        return self.pending or (
+        return bool(self.pending) or (
             latest is not None
             and any(
                 item is not latest and item.touched > latest.success_call for item in self.touching
@@ -64,7 +64,7 @@ class GateCalls(NamedTuple):
         )
 
 
-_NO_CALLS = GateCalls((), (), pending=False)
+_NO_CALLS = GateCalls((), (), pending="")
 
 
 def inputs_of(call: WantedCall) -> set[str]:
@@ -456,16 +456,8 @@ class Prover:
     ) -> _Opened | LeafVerdict:
         """Open from its action's success until an action that closes it succeeds. Where the two
         overlap, or one isn't answered, the order is unknown."""
-        closing = layout.function.closed_by
         opening = self._gate_calls(layout, act, values)
-        shutting = _NO_CALLS if closing is None else self._gate_calls(layout, closing, values)
-        if layout.function.principal:
-            others = self._other_customers(layout, act, values)
-            shutting = GateCalls(
-                shutting.exact + others.exact,
-                shutting.touching + others.touching,
-                shutting.pending or others.pending,
-            )
+        shutting = self.shutting(layout, act, values)
         opened, shut = opening.latest, shutting.latest
         if opened is not None and opened.success_call > shutting.touched and not shutting.pending:
             if opened.success_call < renewed(self.programs, self.configuration, act.action):  # P8
@@ -481,6 +473,19 @@ class Prover:
             evidence = (shut.succeeded,) if shut is not None and not never else ()
             return self._verdict(layout, False, ProofLevel.PROVEN, _Whole(evidence=evidence))
         return self._undecided(layout, sentence("order-unknown", action=act.action))
+
+    def shutting(self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]) -> GateCalls:
+        """The calls that close the gate which ``act`` opens."""
+        closing = layout.function.closed_by
+        calls = _NO_CALLS if closing is None else self._gate_calls(layout, closing, values)
+        if not layout.function.principal:
+            return calls
+        others = self._other_customers(layout, act, values)
+        return GateCalls(
+            calls.exact + others.exact,
+            calls.touching + others.touching,
+            calls.pending or others.pending,
+        )
 
     def _other_customers(
         self, layout: FunctionLayout, act: Act, values: Mapping[str, JSON]
@@ -524,11 +529,12 @@ class Prover:
                     for _, call in alike
                 ):
                     exact.append(item)
-        pending = any(
-            entry.action in actions and not is_same(entry.action, entry.arguments, None)
+        pending = (
+            entry.action
             for entry in self.configuration.pending.values()
+            if entry.action in actions and not is_same(entry.action, entry.arguments, None)
         )
-        return GateCalls(tuple(exact), tuple(touching), pending)
+        return GateCalls(tuple(exact), tuple(touching), next(pending, ""))
 
     def _shows_customer(
         self,
@@ -559,7 +565,7 @@ class Prover:
         For a fact, further declared inputs don't matter."""
         call = gate_call(layout, act, values)
         if call is None:
-            return GateCalls((), (), pending=True)
+            return GateCalls((), (), pending=act.action)
         facts = self.programs.actions.get(act.action)
         declared = frozenset(facts.inputs) if facts is not None else frozenset[str]()
         exacts: list[CallRecord] = []
@@ -577,7 +583,7 @@ class Prover:
             entry.action == act.action and may_concern(call, entry.arguments)
             for entry in self.configuration.pending.values()
         )
-        return GateCalls(tuple(exacts), tuple(touching), pending)
+        return GateCalls(tuple(exacts), tuple(touching), act.action if pending else "")
 
     # --- verdicts --------------------------------------------------------------------
 

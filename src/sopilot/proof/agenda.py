@@ -40,7 +40,7 @@ from sopilot.program.walk import DEEPEST_CALL, Activation, passed_values, truth
 from sopilot.proof.licence import values_at_the_act
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same
 
-_MOST_PATHS = 16
+_MOST_PATHS = 64
 _MOST_OTHERS = 2
 _MOST_STEPS = 4_000
 
@@ -176,7 +176,9 @@ def _choose(reached: list[_Path], paths: list[_Path]) -> Plan:
 
 def _work(need: Need) -> Iterator[tuple[str, ArgumentsKey]]:
     """The work for a need: two needs may want the same call."""
-    if not need.calls:
+    for action in need.awaited:
+        yield action, key_of({})
+    if not need.calls and not need.awaited:
         yield need.function, key_of(need.values)
     for call in need.calls:
         yield call.act.action, key_of(call.arguments)
@@ -254,7 +256,8 @@ class _Planner:
         elif within.depth < DEEPEST_CALL:
             inside = Activation(callee, values, step, within.depth + 1)
             for holds in (step.wanted, not step.wanted):
-                for path in self.paths(inside, callee.first, {}, holds):
+                paths = islice(self.paths(inside, callee.first, {}, holds), _MOST_PATHS)
+                for path in sorted(paths, key=_blocked):
                     # A group that came out as wanted makes up for the options that did not.
                     unmet = () if holds is step.wanted else path.unmet
                     needs = tuple(_in_caller(step, need) for need in path.needs)
@@ -370,15 +373,22 @@ class _Planner:
     def _gate(
         self, callee: FunctionLayout, values: Mapping[str, JSON], verdict: LeafVerdict
     ) -> Need | Unmet | bool:
-        """A gate that was never tried is missing; one whose last try failed is refused."""
-        if callee.function.is_fact:
-            return False if verdict.holds is False else Unmet(callee.name, values, verdict.holds)
+        """A gate that was never tried is missing; one whose last try failed is refused. A call that
+        may shut it is awaited first: until it is answered, opening the gate proves nothing."""
+        if callee.function.is_fact and verdict.holds is False:
+            return False
         calls = []
         awaited = []
         for act in callee.recipes[0]:
             call = gate_call(callee, act, values)
             if call is None:
                 return Unmet(callee.name, values, None, why=f"`{act.action}` needs an answer first")
+            shutting = self.prover.shutting(callee, act, values).pending
+            if shutting or self._is_awaited(call):
+                awaited.append(shutting or act.action)
+                continue
+            if callee.function.is_fact:
+                return Unmet(callee.name, values, verdict.holds)
             tried = [
                 answer
                 for answer in self.prover.configuration.answers.get(act.action, {}).values()
@@ -389,10 +399,7 @@ class _Planner:
             if latest is not None and not latest.ok:
                 why = sentence("call-failed", action=act.action, seq=latest.seq)
                 return Unmet(callee.name, values, False, (latest.seq,), why)
-            if self._is_awaited(call):
-                awaited.append(act.action)
-            else:
-                calls.append(call._replace(again=verdict.why if latest is not None else ""))
+            calls.append(call._replace(again=verdict.why if latest is not None else ""))
         return Need(callee.name, values, tuple(calls), awaited=tuple(awaited))
 
     def _is_awaited(self, call: WantedCall) -> bool:
