@@ -30,6 +30,22 @@ from sopilot.views.catalogue import VIEWS
 VIEWS_WITH_A_MACHINE = tuple(name for name, view in VIEWS.items() if view.machine)
 FAILED = ToolResult(False, {"error": "no"})
 TILL = "abcdefghi"
+ACCOUNT = """
+handbook: account
+actions:
+  read_account: {input: {user: string}}
+  withdraw: {input: {user: string, amount: number}}
+  pay:
+    input: {user: string, amount: {type: number, schema: {type: number, minimum: 0}}}
+    irreversible: true
+predicates:
+  covered(user, amount):
+    says: The account of {user} covers {amount}.
+    verify: read_account(user)
+    verdict: result.balance >= amount
+procedures:
+  pay: {requires: "covered(user, amount)"}
+"""
 
 
 class AttackDesk:
@@ -116,6 +132,13 @@ class AttackDesk:
         led_there = here is not None and isinstance(here.step, Act) and here.step.goal
         for word in says if led_there else ():
             assert word in answer.problem, (word, answer.problem)
+
+    async def amended(self, call_id: str, role: str = "operator", **arguments: JSON) -> CallAnswer:
+        """What comes of a held call that somebody in this role has made another."""
+        held = await self.session.decide(
+            "amend", call_id, by="dana", role=role, arguments=arguments
+        )
+        return await self.session.run_held(held.call_id)
 
     async def done(self, action: str, **arguments: JSON) -> None:
         answer = await self.call(action, **arguments)

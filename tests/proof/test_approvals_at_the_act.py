@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
+from attack_desk import ACCOUNT, VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
 
 from sopilot.session import admission
 from sopilot.trace.events import Amend, Complete
@@ -122,35 +122,16 @@ def _blamed(desk: AttackDesk) -> list[str]:
     return [code for code in errors(desk) if code != "unlicensed-call"]
 
 
-SEND = """
-handbook: send
-actions:
-  read_account: {input: {user: string}}
-  send:
-    input: {user: string, amount: {type: number, schema: {type: number, minimum: 0}}}
-    irreversible: true
-predicates:
-  covered(user, amount):
-    says: The account of {user} covers {amount}.
-    verify: read_account(user)
-    verdict: result.balance >= amount
-procedures:
-  send: {requires: covered(user, amount)}
-"""
-
-
 async def test_an_amended_call_is_what_the_process_is_about() -> None:
-    desk = await open_desk(SEND, lambda *_: {"balance": 300})
-    await desk.start("send", user="a", amount=500)
+    desk = await open_desk(ACCOUNT, lambda *_: {"balance": 300})
+    await desk.start("pay", user="a", amount=500)
     await desk.push({"read_account": {"user": "a"}})
-    await desk.held("send", "`covered` must be true, but is false", user="a", amount=500)
+    await desk.held("pay", "`covered` must be true, but is false", user="a", amount=500)
     (held,) = desk.session.held_calls
-    amended = {"user": "a", "amount": 200}
-    await desk.session.decide("amend", held.call_id, by="dana", role="operator", arguments=amended)
-    assert (await desk.session.run_held(held.call_id)).status is CallStatus.DONE
-    assert (await desk.call("send", user="a", amount=500)).status is CallStatus.HELD
+    assert (await desk.amended(held.call_id, user="a", amount=200)).status is CallStatus.DONE
+    assert (await desk.call("pay", user="a", amount=500)).status is CallStatus.HELD
     assert (await desk.session.operate(Complete())).accepted
-    assert desk.made("send") == [amended]
+    assert desk.made("pay") == [{"user": "a", "amount": 200}]
 
 
 AMENDED = """
@@ -192,10 +173,7 @@ async def test_an_amendment_is_proven_anew(goal: str, amended: dict[str, JSON], 
     waiting = await desk.call("send", user="ann", amount=5)
     assert waiting.held is not None
     assert not waiting.held.why
-    held = await desk.session.decide(
-        "amend", waiting.call_id, by="dana", role="supervisor", arguments=amended
-    )
-    answer = await desk.session.run_held(held.call_id)
+    answer = await desk.amended(waiting.call_id, "supervisor", **amended)
     assert answer.status is CallStatus.HELD
     assert says in answer.problem
     assert not desk.made("send")
@@ -243,8 +221,7 @@ async def test_an_amendment_is_the_act_of_the_procedure(
     session = desk.session
     held = (await desk.call("move", **MOVE)).held
     assert held is not None
-    await session.decide("amend", held.call_id, by="bo", role="boss", arguments=amended)
-    answer = await session.run_held(held.call_id)
+    answer = await desk.amended(held.call_id, "boss", **amended)
     assert answer.status is (CallStatus.DONE if runs else CallStatus.HELD)
     assert bool(desk.made("move")) is runs
     if runs:
@@ -275,11 +252,8 @@ async def test_what_people_make_of_a_call_needs_as_many_of_them() -> None:
     await desk.push({"read_booking": {"booking": "b1"}})
     await desk.call("pay", user="a", amount=100)
     (held,) = desk.session.held_calls
-    more = {"user": "a", "amount": 50_000}
-    held = await desk.session.decide(
-        "amend", held.call_id, by="Clara", role="clerk", arguments=more
-    )
-    assert (await desk.session.run_held(held.call_id)).status is CallStatus.HELD
+    answer = await desk.amended(held.call_id, "clerk", user="a", amount=50_000)
+    assert answer.status is CallStatus.HELD
     assert not desk.made("pay")
 
 

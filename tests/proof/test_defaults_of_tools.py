@@ -86,8 +86,7 @@ async def test_what_people_leave_out_is_filled_in_by_nobody() -> None:
     await desk.start("pay", amount=5)
     await desk.push()
     held = (await desk.call("pay", amount=5)).call_id
-    await desk.session.decide("amend", held, by="kim", role="boss", arguments={})
-    answer = await desk.session.run_held(held)
+    answer = await desk.amended(held, "boss")
     assert answer.status is CallStatus.HELD
     assert bank.paid == []
 

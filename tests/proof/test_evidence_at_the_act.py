@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import AttackDesk, at_the_act, errors, open_desk, till, till_desk
+from attack_desk import ACCOUNT, AttackDesk, at_the_act, errors, open_desk, till, till_desk
 
 from counter_desk import HandClock
 from small_desks import programs_of
@@ -16,22 +16,6 @@ from sopilot.trace.events import Call, Complete, Fail
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
-ACCOUNT = """
-handbook: account
-actions:
-  read_account: {input: {user: string}}
-  withdraw: {input: {user: string, amount: number}}
-  pay:
-    input: {user: string, amount: {type: number, schema: {type: number, minimum: 0}}}
-    irreversible: true
-predicates:
-  covered(user, amount):
-    says: The account of {user} covers {amount}.
-    verify: read_account(user)
-    verdict: result.balance >= amount
-procedures:
-  pay: {requires: "covered(user, amount)"}
-"""
 ANN: Mapping[str, JSON] = {"user": "ann"}
 
 

@@ -10,24 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from attack_desk import AttackDesk, at_the_act, mistakes, open_desk, resumed
+from attack_desk import ACCOUNT, AttackDesk, at_the_act, mistakes, open_desk, resumed
 
 from sopilot.protocols import ToolResult
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
-BANK = """
-handbook: bank
-actions:
-  read_balance: {input: {user: string}}
-  withdraw: {input: {user: string, amount: number}}
-  send: {input: {user: string, amount: number}, irreversible: true, confirm: false}
-predicates:
-  covered(user, amount):
-    {says: covered, verify: read_balance(user), verdict: result.balance >= amount}
-procedures:
-  send: {requires: "covered(user, amount)"}
-"""
 GIVEN: dict[str, JSON] = {"user": "anna", "amount": 500}
 
 
@@ -40,7 +28,7 @@ class Bank:
         self.overdrawn = False
 
     def carry_out(self, name: str) -> None:
-        self.overdrawn |= name == "send" and self.balance < 500
+        self.overdrawn |= name == "pay" and self.balance < 500
         self.balance -= 500
 
     def carry_out_late(self) -> None:
@@ -49,7 +37,7 @@ class Bank:
         self.late = []
 
     async def answer(self, name: str, given: Mapping[str, JSON]) -> Any:
-        if name == "read_balance":
+        if name == "read_account":
             return {"balance": self.balance}
         if name == self.breaks:
             self.breaks = ""
@@ -63,8 +51,8 @@ class Bank:
 
 async def opened(bank: Bank) -> AttackDesk:
     answers: Any = bank.answer
-    desk = await open_desk(BANK, answers)
-    await desk.start("send", **GIVEN)
+    desk = await open_desk(ACCOUNT, answers)
+    await desk.start("pay", **GIVEN)
     return desk
 
 
@@ -84,14 +72,14 @@ async def test_a_withdrawal_that_happens_later(says: str, again: bool) -> None:
     assert lost.status is CallStatus.UNKNOWN
     if again:
         desk = await resumed(desk)
-    await desk.push({"read_balance": {"user": "anna"}})
-    await desk.call("read_balance", user="anna")
-    await desk.held("send", "`withdraw`", "its outcome is unknown", **GIVEN)
+    await desk.push({"read_account": {"user": "anna"}})
+    await desk.call("read_account", user="anna")
+    await desk.held("pay", "`withdraw`", "its outcome is unknown", **GIVEN)
     bank.carry_out_late()
     await desk.session.resolve_outcome(lost.call_id, ok=True, by="dana")
-    await desk.held("send", "read_balance", "may have changed it", **GIVEN)
-    await desk.call("read_balance", user="anna")
-    await desk.held("send", "`covered` must be true, but is false", **GIVEN)
+    await desk.held("pay", "read_account", "may have changed it", **GIVEN)
+    await desk.call("read_account", user="anna")
+    await desk.held("pay", "`covered` must be true, but is false", **GIVEN)
     assert not bank.overdrawn
     assert not blamed(desk)
 
@@ -101,12 +89,12 @@ async def test_a_withdrawal_that_never_happens() -> None:
 
     bank = Bank(breaks="withdraw")
     desk = await opened(bank)
-    await desk.push({"read_balance": {"user": "anna"}})
+    await desk.push({"read_account": {"user": "anna"}})
     lost = await desk.call("withdraw", **GIVEN)
     bank.late = []
-    await desk.held("send", "its outcome is unknown", **GIVEN)
+    await desk.held("pay", "its outcome is unknown", **GIVEN)
     await desk.session.resolve_outcome(lost.call_id, ok=False, by="dana")
-    await desk.done("send", **GIVEN)
+    await desk.done("pay", **GIVEN)
     assert not bank.overdrawn
     assert not blamed(desk)
 
@@ -116,17 +104,17 @@ async def test_a_withdrawal_that_never_happens() -> None:
 async def test_nothing_is_changed_beneath_an_open_payment(says: str, again: bool) -> None:
     """Row 5: the payment was sent and may be carried out at any time."""
 
-    bank = Bank(breaks="send", says=says)
+    bank = Bank(breaks="pay", says=says)
     desk = await opened(bank)
-    await desk.push({"read_balance": {"user": "anna"}})
-    lost = await desk.call("send", **GIVEN)
+    await desk.push({"read_account": {"user": "anna"}})
+    lost = await desk.call("pay", **GIVEN)
     assert lost.status is CallStatus.UNKNOWN
     if again:
         desk = await resumed(desk)
     held = await desk.call("withdraw", **GIVEN)
     assert held.status is CallStatus.HELD
-    assert f"the outcome of call `{lost.call_id}` of `send` is unknown" in held.problem
-    await desk.done("read_balance", user="anna")
+    assert f"the outcome of call `{lost.call_id}` of `pay` is unknown" in held.problem
+    await desk.done("read_account", user="anna")
     bank.carry_out_late()
     assert not bank.overdrawn
     await desk.session.resolve_outcome(lost.call_id, ok=True, by="dana")
@@ -137,23 +125,23 @@ async def test_nothing_is_changed_beneath_an_open_payment(says: str, again: bool
 async def test_the_audit_finds_what_a_guard_without_the_clause_lets_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    bank = Bank(breaks="send")
+    bank = Bank(breaks="pay")
     desk = await opened(bank)
-    await desk.push({"read_balance": {"user": "anna"}})
-    await desk.call("send", **GIVEN)
+    await desk.push({"read_account": {"user": "anna"}})
+    await desk.call("pay", **GIVEN)
     monkeypatch.setattr("sopilot.session.admission.under_way", lambda *_: None)
     await desk.done("withdraw", **GIVEN)
     bank.carry_out_late()
     assert bank.overdrawn
-    assert any("while the outcome of `send`" in sentence for sentence in blamed(desk))
+    assert any("while the outcome of `pay`" in sentence for sentence in blamed(desk))
 
 
 async def test_a_call_that_fails_when_it_is_made_again_may_have_been_carried_out() -> None:
     balance, broken = {"now": 500}, [True]
 
     async def world(name: str, given: Mapping[str, JSON]) -> Any:
-        if name != "read_balance" and balance["now"] < 500:
-            assert name != "send", "the world denies it"
+        if name != "read_account" and balance["now"] < 500:
+            assert name != "pay", "the world denies it"
             return ToolResult(False, {"error": "not enough"})
         if name == "withdraw":
             balance["now"] -= 500
@@ -161,13 +149,13 @@ async def test_a_call_that_fails_when_it_is_made_again_may_have_been_carried_out
                 raise asyncio.CancelledError
         return {"balance": balance["now"]}
 
-    desk = await at_the_act(BANK, world, "send", GIVEN, {"read_balance": {"user": "anna"}})
+    desk = await at_the_act(ACCOUNT, world, "pay", GIVEN, {"read_account": {"user": "anna"}})
     with pytest.raises(asyncio.CancelledError):
         await desk.call("withdraw", **GIVEN)
     desk = await resumed(desk)
     for call_id in desk.session.retryable:
         await desk.session.retry(call_id)
-    await desk.held("send", "`withdraw`", "its outcome is unknown", **GIVEN)
+    await desk.held("pay", "`withdraw`", "its outcome is unknown", **GIVEN)
 
 
 IN_FLIGHT = """

@@ -62,9 +62,7 @@ async def test_what_was_done_for_other_values_was_not_done_for_these() -> None:
     await desk.call("reserve", user="u", amount=100)
     await desk.call("pay", user="u", amount=100)
     (held,) = desk.session.held_calls
-    more = {"user": "u", "amount": 500}
-    held = await desk.session.decide("amend", held.call_id, by="Clara", role="boss", arguments=more)
-    answer = await desk.session.run_held(held.call_id)
+    answer = await desk.amended(held.call_id, "boss", user="u", amount=500)
     assert answer.status is CallStatus.HELD
     assert "`pay@first` was not done" in answer.problem
     assert desk.made("pay") == []
@@ -301,9 +299,7 @@ async def test_one_way_that_is_proven_and_what_was_done_on_it(
     assert ("must be true" in held.why) == (holds == "neither")
     if holds == "neither":
         assert "`small` must be true, but is false" in held.why
-    arguments = {"user": "u", "amount": amount}
-    await desk.session.decide("amend", held.call_id, by="Clara", role="boss", arguments=arguments)
-    answer = await desk.session.run_held(held.call_id)
+    answer = await desk.amended(held.call_id, "boss", user="u", amount=amount)
     assert ("`pay@first` was not done" in answer.problem) == (amount == 6)
     assert bool(desk.made("pay")) == (amount == 5), answer.problem
     report = audit_trace(
