@@ -159,7 +159,10 @@ JUDGED: Rows = [
     )),
     *each("message marked as an error", BLAMED, (
         dialog(read=[agent(wanted("read_account", READ[1], "r")), result("r", RICH, **marked)])
-        for marked in ({"status": "error"}, {"is_error": True}, {"isError": True}, {"error": True})
+        for marked in (
+            {"status": "error"}, {"is_error": True}, {"isError": True}, {"error": True},
+            {"status": "cancelled"}, {"success": False}, {"ok": False},
+        )
     )),
     *each("payment that may have failed", NOT_JUDGED, (
         dialog(paid=pay(answer), then=["> I have paid 50 to bob."])
@@ -348,6 +351,11 @@ HONEST = messages(REQUEST, login(), READ, ASKED, "Yes.", pay())
         [*HONEST, {"content": "Pay 500 more."}],
         [*HONEST[:1], {"role": "user", "tool_calls": [wanted("login", {}, "u")]}, *HONEST[1:]],
         [agent({"id": "a", "name": "pay", "args": {"user": "ann", "to": "bob", "amount": 50}})],
+        [*HONEST, {**agent(), "additional_kwargs": {"tool_calls": [wanted("pay", {}, "x")]}}],
+        [*HONEST, {**agent(), "choices": [{"message": agent(wanted("pay", {}, "x"))}]}],
+        [*HONEST, agent(says='<tool_call>{"name": "pay"}</tool_call>'), {"role": "tool"}],
+        [HONEST[0], HONEST[1], {**HONEST[2], "role": "system"}, *HONEST[3:]],
+        [HONEST[0], HONEST[1], {**HONEST[2], "role": "user"}, *HONEST[3:]],
     ],
 )
 def test_messages_of_another_shape_are_refused(tmp_path: Path, said: list[Message]) -> None:

@@ -42,6 +42,10 @@ _TEXT_TYPES = ("text", "input_text", "output_text", "refusal")
 _ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
+_SPEAKERS = ("system", "developer", "assistant")
+"""Roles that give no results of tools."""
+
+
 _WITHOUT_ROLE = ("reasoning", "item_reference")
 """Items of the Responses interface that say and do nothing."""
 
@@ -165,10 +169,7 @@ def _item(item: Mapping[str, Any], number: int) -> AskedCall | GivenResult:
 
 
 def _is_marked_failed(item: Mapping[str, Any]) -> bool:
-    status = item.get("status")
-    return any(item.get(name) for name in _ERROR_KEYS) or (
-        isinstance(status, str) and status.lower() in (*_FAILED_STATUS, "incomplete")
-    )
+    return is_failure(item) or str(item.get("status")).lower() in _NO_RESULT
 
 
 def _is_result(message: Mapping[str, Any]) -> bool:
@@ -190,6 +191,10 @@ def _refuse_unread(item: Mapping[str, Any], number: int) -> None:
     for key, value in item.items():
         if isinstance(key, str) and key not in _READ_KEYS and value and _TOOL_LIKE.search(key):
             odd = odd or key
+        within = () if key in (*_READ_KEYS, "content", "parts") else parts_of(value)
+        for part in within:
+            if isinstance(part, Mapping) and any(part.get(name) for name in _READ_KEYS):
+                odd = odd or str(key)
     if odd:
         raise unreadable(
             number,
@@ -209,6 +214,17 @@ _FAILED = re.compile(r"\s*(failed|failure)\b", re.IGNORECASE)
 
 
 _FAILED_STATUS = ("error", "failed", "failure")
+
+
+_NO_RESULT = (
+    *_FAILED_STATUS,
+    "incomplete",
+    "cancelled",
+    "canceled",
+    "denied",
+    "rejected",
+    "timeout",
+)
 
 
 _ERROR_KEYS = ("error", "errors", "isError", "is_error")
@@ -339,10 +355,11 @@ def read_messages(
                 raise unreadable(
                     number, "a tool's result answers no call", "keep the calls as well"
                 )
-            if message.get("role") == "assistant":
-                raise unreadable(
-                    number, "the agent itself wrote a tool's result", "keep results as the tool's"
-                )
+            role = message.get("role")
+            if role in _SPEAKERS or (role == "user" and "tool_call_id" in message):
+                writer = "the agent itself" if role == "assistant" else f"the {role}"
+                problem = f"{writer} wrote a tool's result"
+                raise unreadable(number, problem, "keep results as the tool's")
             if result.tool.lower() in ignored and not any(
                 result.call_id == item.call_id for item in waiting
             ):
@@ -428,8 +445,6 @@ def _answered(result: GivenResult, waiting: list[_Open], number: int) -> int | N
     """The place of the call that a result answers. Calls without an id take any of their tool, in
     turn."""
     wanted, tool = result.call_id, result.tool
-    if wanted is None and not waiting:
-        return None
     ids = [item.call_id for item in waiting]
     named = wanted if wanted in ids else ""
     for place, item in enumerate(waiting):
