@@ -74,7 +74,7 @@ def user_of(task: ExampleTask) -> ScriptedUser:
 
 
 def some_tasks(every: int, *examples: str) -> list[tuple[str, str]]:
-    """Every so manieth task of these examples, or of all."""
+    """Return every n-th task of these examples, or of all bundled ones."""
     return [
         (example, task.id)
         for example in examples or bundled_names()

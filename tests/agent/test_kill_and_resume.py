@@ -134,7 +134,7 @@ SLOW = pytest.mark.slow
     ],
 )
 def test_killed_at_every_append(task: str, view: str, step: int, tmp_path: Path) -> None:
-    """Before and after each: every so manieth of these moments."""
+    """Before and after each; of these moments, every `step`-th."""
     deaths = 0
     for moment in range(2, 20_000, step):
         folder = tmp_path / str(moment)

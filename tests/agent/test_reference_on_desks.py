@@ -12,7 +12,7 @@ from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.views.catalogue import VIEWS
 
 EVERYDAY = {"pg": 1, "flat": 1, "state-only": 5, "flat-state": 5, "chunk": 5}
-"""Every so manieth task; the views of the paper are played in `test_paper_view.py`."""
+"""View → every n-th task is played; the views of the paper are played in `test_paper_view.py`."""
 
 
 @pytest.mark.parametrize("example", bundled_names())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from sopilot.records.loading import export_trace
 from sopilot.records.store import Settings
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import Head, genesis, head, seal_all, verify_chain
-from sopilot.trace.events import Event
 from sopilot.trace.files import (
     TraceFile,
     as_recorded,
@@ -37,7 +35,6 @@ from sopilot.trace.signing import (
     signed_head_from_json,
     write_key,
 )
-from sopilot.values.json import JSON
 
 
 def recorded(**settings: Any) -> TraceFile:
@@ -69,15 +66,11 @@ EARLY = signed(4, TRACE.events[4].hash)
 FIRST = signed(0, TRACE.events[0].hash)
 
 
-def resealed(trace: TraceFile, change: Callable[[Event], Event], at: int = 0) -> TraceFile:
+def resealed(trace: TraceFile, number: int = 0, **changed: Any) -> TraceFile:
     """Change an event and rebuild the chain."""
     events = [sealed.event for sealed in trace.events]
-    events[at] = change(events[at])
+    events[number] = events[number]._replace(**changed)
     return replace(trace, events=tuple(seal_all(events, genesis(trace.session_id))))
-
-
-def about(trace: TraceFile, **details: JSON) -> TraceFile:
-    return replace(trace, about={**trace.about, **details})
 
 
 def problems(trace: TraceFile, *heads: SignedHead, **options: Any) -> list[tuple[str, int | None]]:
@@ -171,45 +164,33 @@ def test_a_file_that_is_refused_says_at_which_line(text: str, problem: str) -> N
 # --- what is wrong and where --------------------------------------------------------------
 
 
+EVENTS = TRACE.events
+
+
 @pytest.mark.parametrize(
-    ("change", "expected"),
+    ("changed", "expected"),
     [
-        (lambda trace: replace(trace, events=()), [("no-events", None)]),
+        ({"events": ()}, [("no-events", None)]),
+        ({"about": {**TRACE.about, "mood": "x"}}, [("wrong-header", None)]),
+        ({"about": {**TRACE.about, "view": "x"}}, [("wrong-header", 0)]),
+        ({"about": {**TRACE.about, "model": 1}}, [("wrong-header", 0)]),
+        ({"programs": {}}, [("wrong-header", 0)]),
+        ({"program_texts": {"ab" * 32: "x"}}, [("wrong-program", None)]),
+        ({"salt": "no"}, [("wrong-payload", None)]),
+        ({"payloads": {"ab" * 32: 1}}, [("wrong-payload", None)]),
+        ({"events": resealed(TRACE, kind="user_said").events}, [("wrong-header", 0)]),
+        ({"events": resealed(TRACE, payload={"name": "x"}).events}, [("wrong-header", 0)]),
         (
-            lambda trace: replace(trace, about={**trace.about, "mood": "x"}),
-            [("wrong-header", None)],
-        ),
-        (lambda trace: replace(trace, about={**trace.about, "view": "x"}), [("wrong-header", 0)]),
-        (lambda trace: replace(trace, programs={}), [("wrong-header", 0)]),
-        (lambda trace: about(trace, model=1), [("wrong-header", 0)]),
-        (lambda trace: replace(trace, program_texts={"ab" * 32: "x"}), [("wrong-program", None)]),
-        (lambda trace: replace(trace, salt="no"), [("wrong-payload", None)]),
-        (lambda trace: replace(trace, payloads={"ab" * 32: 1}), [("wrong-payload", None)]),
-        (
-            lambda trace: resealed(trace, lambda one: one._replace(kind="user_said")),
-            [("wrong-header", 0)],
-        ),
-        (
-            lambda trace: resealed(trace, lambda one: one._replace(payload={"name": "x"})),
-            [("wrong-header", 0)],
-        ),
-        (
-            lambda trace: replace(
-                trace,
-                events=(trace.events[0], trace.events[1]._replace(hash="x"), *trace.events[2:]),
-            ),
+            {"events": (EVENTS[0], EVENTS[1]._replace(hash="x"), *EVENTS[2:])},
             [("broken-chain", 1)],
         ),
-        (
-            lambda trace: replace(trace, events=(trace.events[0], *trace.events[2:])),
-            [("broken-chain", 1)],
-        ),
+        ({"events": (EVENTS[0], *EVENTS[2:])}, [("broken-chain", 1)]),
     ],
 )
 def test_a_problem_has_a_code_and_a_place(
-    change: Callable[[TraceFile], TraceFile], expected: list[tuple[str, int | None]]
+    changed: dict[str, Any], expected: list[tuple[str, int | None]]
 ) -> None:
-    assert problems(change(TRACE)) == expected
+    assert problems(replace(TRACE, **changed)) == expected
 
 
 def test_the_opening_is_read_beside_the_trace() -> None:
@@ -238,12 +219,8 @@ def test_as_recorded_leaves_out_what_was_not() -> None:
     unsalted = as_recorded(replace(more, salt="zz"))
     assert (unsalted.payloads, unsalted.programs) == ({}, {"goal": "x"})
     assert as_recorded(replace(TRACE, events=(), programs={"a": "b"})).programs == {"a": "b"}
-    named = resealed(
-        TRACE,
-        lambda one: one._replace(
-            payload={**one.payload, "details": {"programs": {"a": "b", "c": 1}}}
-        ),
-    )
+    opening = {**EVENTS[0].event.payload, "details": {"programs": {"a": "b", "c": 1}}}
+    named = resealed(TRACE, payload=opening)
     assert as_recorded(named).programs == {"a": "b"}
 
 
@@ -274,7 +251,7 @@ def test_a_trace_held_against_a_signed_head(
 
 def test_only_a_signed_head_shows_that_a_trace_was_cut_or_rewritten() -> None:
     cut = replace(TRACE, events=TRACE.events[:4])
-    rewritten = resealed(TRACE, lambda event: event._replace(at=9.0), at=3)
+    rewritten = resealed(TRACE, 3, at=9.0)
     other = recorded()
     transplanted = replace(other, session_id=TRACE.session_id)
     assert codes(cut) == codes(rewritten) == codes(TRACE, EARLY, WHOLE) == []
