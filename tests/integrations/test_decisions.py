@@ -81,13 +81,20 @@ class Agent:
         assert status == 200, decided
         return decided
 
+    async def after(
+        self, id: str, decided: dict[str, Any], value: Any = "paid", **changed: Any
+    ) -> tuple[int, dict[str, Any]]:
+        """Report the answer to a call."""
+        named = {"conversation": "c-1", "id": id, "digest": decided["digest"]}
+        return await self.post("/after", **{**named, "ok": True, "value": value, **changed})
+
     async def make(self, id: str, call: Any, conversation: str = "c-1") -> str:
         decided = await self.before(id, call, conversation)
         if decided["decision"] == "carry_out":
             if call.tool == "refund":
                 self.paid.append(decided["arguments"])
-            own = {"conversation": conversation, "id": id, "digest": decided["digest"]}
-            status, _ = await self.post("/after", **own, ok=True, value=RESULTS[call.tool])
+            value = RESULTS[call.tool]
+            status, _ = await self.after(id, decided, value, conversation=conversation)
             assert status == 200
         decision: str = decided["decision"]
         return decision
@@ -139,20 +146,17 @@ async def test_requests_can_be_repeated_and_are_bound_to_their_call(tmp_path: Pa
     async with served(tmp_path) as agent:
         first = await agent.before("1", LOGIN)
         assert await agent.before("1", LOGIN) == first
-        own = {"conversation": "c-1", "id": "1"}
-        other = {**LOGIN.arguments, "customer": "bob"}
-        assert (await agent.post("/before", **own, tool="login", arguments=other))[0] == 409
-        assert (await agent.post("/after", **own, digest="0" * 64, ok=True))[0] == 409
-        report = {**own, "digest": first["digest"], "ok": True, "value": {"customer": "anna"}}
-        recorded = await agent.post("/after", **report)
+        other = {"tool": "login", "arguments": {**LOGIN.arguments, "customer": "bob"}}
+        assert (await agent.post("/before", conversation="c-1", id="1", **other))[0] == 409
+        assert (await agent.after("1", first, digest="0" * 64))[0] == 409
+        recorded = await agent.after("1", first, {"customer": "anna"})
         assert recorded[1]["recorded"]
-        assert await agent.post("/after", **report) == recorded
+        assert await agent.after("1", first, {"customer": "anna"}) == recorded
         # What the agent reports of a call that it must not make is no evidence.
         missing = await agent.before("2", REFUND)
         assert missing["decision"] == "missing"
-        own = {"conversation": "c-1", "id": "2", "digest": missing["digest"]}
-        assert (await agent.post("/after", **own, ok=True, value="paid"))[0] == 409
-        assert (await agent.post("/after", **{**report, "id": "9"}))[0] == 404
+        assert (await agent.after("2", missing))[0] == 409
+        assert (await agent.after("9", first))[0] == 404
 
 
 @pytest.mark.parametrize("answered", [True, False])
@@ -181,8 +185,7 @@ async def test_the_audit_reports_a_guarded_call_that_was_made_although_denied(
         denied = await agent.before("1", REFUND)
         assert denied["decision"] == "missing"
         # The agent pays nevertheless, and reports it.
-        own = {"conversation": "c-1", "id": "1", "digest": denied["digest"]}
-        assert (await agent.post("/after", **own, ok=True, value="paid"))[0] == 409
+        assert (await agent.after("1", denied))[0] == 409
     (record,) = await store.sessions()
     session = await load(store, record.id)
     report = audit_trace(session.programs.programs, session.whole, judge=judge, ended=False)
@@ -205,8 +208,7 @@ async def test_an_answer_that_comes_after_a_restart_is_no_deviation(tmp_path: Pa
         async with served(tmp_path, store=store) as again:
             repeated = await again.before("3", REFUND)
             assert repeated["decision"] == "missing"
-            own = {"conversation": "c-1", "id": "3", "digest": decided["digest"]}
-            status, answer = await again.post("/after", **own, ok=True, value="paid")
+            status, answer = await again.after("3", decided)
             assert (status, "restart" in answer["error"]) == (409, True)
         await asyncio.sleep(1.2)  # what is left of the first service ends
     session = await load(store, record.id)
@@ -218,10 +220,9 @@ async def test_an_answer_that_comes_after_a_restart_is_no_deviation(tmp_path: Pa
 async def test_an_answer_that_never_comes_is_an_unknown_outcome(tmp_path: Path) -> None:
     async with looked_up(tmp_path, answer_seconds=0.2) as agent:
         decided = await agent.before("3", REFUND)  # and the agent dies
-        own = {"conversation": "c-1", "id": "3", "digest": decided["digest"]}
         assert await agent.make("4", REFUND) != "carry_out"
         await asyncio.sleep(0.5)
-        late = await agent.post("/after", **own, ok=True, value="paid")
+        late = await agent.after("3", decided)
         assert late[0] != 200 or not late[1]["recorded"]
         assert await agent.make("5", REFUND) != "carry_out"
 
@@ -229,12 +230,10 @@ async def test_an_answer_that_never_comes_is_an_unknown_outcome(tmp_path: Path) 
 async def test_only_an_answer_in_time_is_evidence_and_said_to_be(tmp_path: Path) -> None:
     async with served(tmp_path, answer_seconds=0.2) as agent:
         await agent.make("1", LOGIN)
-        own = {"conversation": "c-1", "id": "2"}
-        own["digest"] = (await agent.before("2", LOOK))["digest"]
+        decided = await agent.before("2", LOOK)
         await asyncio.sleep(0.5)
         for _ in range(2):
-            _, late = await agent.post("/after", **own, ok=True, value=RESULTS["find_order"])
-            assert not late["recorded"]
+            assert not (await agent.after("2", decided, RESULTS["find_order"]))[1]["recorded"]
         assert await agent.make("3", REFUND) == "refused"
         await agent.make("4", LOOK)
         assert await agent.make("5", REFUND) == "carry_out"
@@ -532,16 +531,13 @@ async def test_a_reply_answers_no_other_call_at_the_same_time_or_later(tmp_path:
     async with looked_up(tmp_path, confirm='"Pay {amount} back?"') as agent:
         yes = {"question": (await agent.before("3", REFUND))["question"], "text": "yes"}
 
-        async def look(number: str, **more: Any) -> dict[str, str]:
-            body = {"conversation": "c-1", "id": number, "tool": "find_order", **more}
-            arguments = {**LOOK.arguments, "order": "o-2"}
-            _, decided = await agent.post("/before", **body, arguments=arguments)
-            return {"conversation": "c-1", "id": number, "digest": decided["digest"]}
-
-        first = await look("4", reply=yes)
-        second = await look("5", reply={"question": "Another?", "text": "yes"})
+        looks = {}
+        for id, reply in (("4", yes), ("5", {"question": "Another?", "text": "yes"})):
+            look = {"tool": "find_order", "arguments": {**LOOK.arguments, "order": "o-2"}}
+            named = {"conversation": "c-1", "id": id, "reply": reply}
+            _, looks[id] = await agent.post("/before", **named, **look)
         assert await agent.make("6", REFUND) == "missing"
-        for call in (first, second):
-            await agent.post("/after", **call, ok=True, value=RESULTS["find_order"])
+        for id, decided in looks.items():
+            await agent.after(id, decided, RESULTS["find_order"])
         assert await agent.make("7", REFUND) == "missing"
         assert agent.paid == []
