@@ -5,22 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from desk_runs import ScriptedModel, briefing_of, calls, play, some_tasks, watched
+from desk_runs import ScriptedModel, calls, play, some_tasks, watched
 
+from small_desks import programs_of
 from sopilot.handbook.expressions import judge
+from sopilot.handbook.reader import load_handbook
 from sopilot.machine.machine import Machine
-from sopilot.program.model import (
-    Act,
-    Check,
-    CompleteStep,
-    FailStep,
-    Function,
-    Kind,
-    Local,
-    Program,
-    ReturnStep,
-    Source,
-)
 from sopilot.protocols import ModelReply
 from sopilot.tasks.examples.example import bundled_names
 from sopilot.trace.events import Return as ReturnOperation
@@ -36,7 +26,6 @@ AFTER = "After "
 
 FUSED = VIEWS["fused"]
 WORDS = {True: "true", False: "false", None: "undecided"}
-GIVEN = (("day", Local("day")),)
 
 
 def agrees(ahead: Move, point: Point) -> bool:
@@ -80,47 +69,31 @@ async def test_every_told_edge_is_where_the_machine_goes(example: str) -> None:
     assert seen > 0
 
 
-def plain_rules(count: int, *, verdict: str | None = None) -> Program:
-    """A process that checks so many rules from the arguments alone, then acts."""
-    names = [f"rule_{n}" for n in range(count)]
-    rules = {
-        name: Function(
-            name,
-            Kind.RULE,
-            ("day",),
-            (ReturnStep("judge"),),
-            predicate=name,
-            says=f"{name} holds.",
-            verdict=verdict,
-        )
-        for name in names
-    }
-    checks = [Check(f"check_{name}", name, GIVEN, name, unmet="refuse") for name in names]
-    steps = (
-        *checks,
-        Act("act", "main", GIVEN, goal=True),
-        CompleteStep("done"),
-        FailStep("refuse"),
+RULE = '  rule_{}(day): {{says: "Rule {} is met on {{day}}.", verify: arguments{}}}\n'
+
+
+def moment_of(count: int, *, started: bool, verdict: str = "") -> Moment:
+    """A procedure that checks so many rules from the arguments alone, then acts."""
+    rules = "".join(RULE.format(n, n, verdict) for n in range(count))
+    names = ", ".join(f"rule_{n}(day)" for n in range(count))
+    book = load_handbook(
+        "handbook: plain\nactions:\n  main: {input: {day: string}}\n"
+        f"predicates:\n{rules}procedures:\n  main: {{requires: [{names}]}}\n"
     )
-    process = Function("main", Kind.PROCESS, ("day",), steps)
-    return Program("main", {**rules, "main": process}, Source("plain", "main", ""), "hand")
-
-
-def moment_of(program: Program, *, started: bool) -> Moment:
-    machine = Machine({"main": program})
+    programs = programs_of(book)
+    machine = Machine(programs)
     configuration = machine.initial()
     if started:
         begun = machine.step(configuration, Start("main", {"day": "Monday"}), at=0.0)
         configuration = machine.automate(
             begun.configuration, FUSED.automation, at=0.0, judge=judge
         ).configuration
-    briefing = Briefing(briefing_of("bank").handbook, {"main": program})
-    return Moment(briefing, machine, configuration, (), FUSED.automation, judge)
+    return Moment(Briefing(book, programs), machine, configuration, (), FUSED.automation, judge)
 
 
 @pytest.mark.parametrize("started", [True, False])
 def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
-    text, move = FUSED.frame_message(moment_of(plain_rules(20), started=started))
+    text, move = FUSED.frame_message(moment_of(20, started=started))
     lines = [line for line in text.splitlines() if line.startswith(AFTER)]
     assert move is not None
     edge, names = ("true", ["rule_0"]) if started else ("start main", [])
@@ -134,18 +107,14 @@ def test_a_chain_of_verdicts_is_told_to_its_end(started: bool) -> None:
 
 
 def test_what_is_told_is_bounded() -> None:
-    sizes = [
-        len(FUSED.frame_message(moment_of(plain_rules(n), started=True)).text) for n in (30, 60)
-    ]
+    sizes = [len(FUSED.frame_message(moment_of(n, started=True)).text) for n in (30, 60)]
     assert sizes[0] > MOST_VERDICTS
     assert sizes[0] == sizes[1]
 
 
 def test_verdicts_of_the_machine_are_not_asked_for_before_the_start() -> None:
-    text = FUSED.frame_message(
-        moment_of(plain_rules(3, verdict="day == 'Monday'"), started=False)
-    ).text
-    assert AFTER not in text
+    moment = moment_of(3, started=False, verdict=", verdict: day == 'Monday'")
+    assert AFTER not in FUSED.frame_message(moment).text
 
 
 async def test_a_verdict_given_ahead_is_not_bound_to_another_rule() -> None:
