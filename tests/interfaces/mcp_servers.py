@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
+from unittest.mock import AsyncMock
 
 from mcp.client import Client
 
@@ -46,6 +47,14 @@ class RecordingMeter(NoMetrics):
 
     def set(self, name: str, value: float, **labels: str) -> None:
         self.gauges[" ".join((name, *labels.values()))] = value
+
+
+def failing(**problems: Exception) -> MemoryStore:
+    """A store whose methods raise these exceptions."""
+    store = MemoryStore()
+    for method, problem in problems.items():
+        setattr(store, method, AsyncMock(side_effect=problem))
+    return store
 
 
 def bank_pool(store: Store | None = None, **options: Any) -> SessionPool:

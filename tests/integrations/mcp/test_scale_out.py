@@ -12,10 +12,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import AsyncMock
 
 import httpx2
 import pytest
-from mcp_servers import ACCEPT, HELLO, RecordingMeter, bank_pool, serving
+from mcp_servers import ACCEPT, HELLO, RecordingMeter, bank_pool, failing, serving
 
 from sopilot.files.settings import filled, read_settings
 from sopilot.integrations.mcp.health import Health
@@ -160,24 +161,15 @@ async def test_somebody_elses_session_is_no_session() -> None:
 
 
 async def test_health_readiness_and_a_name_for_every_request() -> None:
-    class Failing(MemoryStore):
-        down = False
-
-        async def record(self, session_id: str) -> Any:
-            if self.down:
-                raise StoreUnavailable("PostgreSQL at 10.0.0.7 is not available")
-            return await super().record(session_id)
-
-        async def sessions(self, *, limit: int = 100) -> Any:
-            raise StoreCorrupt("the row of the newest session is damaged")  # others are not
-
-    store = Failing()
+    # The row of the newest session is damaged, and others are not.
+    store = failing(sessions=StoreCorrupt("the row is damaged"))
     health = Health(store)
     settings = HttpSettings(port=0, admin=("127.0.0.1", 0))
     async with server(store, settings, health=health) as url, httpx2.AsyncClient() as http:
         assert (await http.get(f"{url}/healthz")).text == "ok\n"
         assert (await http.get(f"{url}/readyz")).status_code == 200
-        store.down, health._checked_at = True, -1e9
+        vars(store)["record"] = failing(record=StoreUnavailable("at 10.0.0.7")).record
+        health._checked_at = -1e9
         answer = await http.get(f"{url}/readyz")
         assert (answer.status_code, answer.text) == (503, "not ready\n")
         assert (await http.get(f"{url}/healthz")).status_code == 200
@@ -214,34 +206,20 @@ async def test_a_session_of_another_handbook_is_no_session() -> None:
 
 
 async def test_calls_left_open_are_looked_for_again_whatever_went_wrong() -> None:
-    class Odd(MemoryStore):
-        looked = 0
-
-        async def unresolved(self, *, now: float) -> Any:
-            self.looked += 1
-            raise KeyError("a row that no release of ours wrote")
-
-    store, meter = Odd(), RecordingMeter()
-
-    async def nothing() -> None:
-        pass
-
+    store = failing(unresolved=KeyError("a row that no release of ours wrote"))
+    meter = RecordingMeter()
     health = Health(store, meter, sweep_seconds=0.01)
-    looking = asyncio.create_task(health.watch(nothing, lambda: 0))
+    looking = asyncio.create_task(health.watch(AsyncMock(), lambda: 0))
     await asyncio.sleep(0.2)
     assert not looking.done()
     looking.cancel()
-    assert store.looked > 1
-    assert meter.counted["sweep_failures"] == store.looked
+    assert meter.counted["sweep_failures"] > 1
 
 
 async def test_without_the_store_a_client_is_told_to_come_again() -> None:
-    class Away(MemoryStore):
-        async def record(self, session_id: str) -> Any:
-            raise StoreUnavailable("PostgreSQL at 10.0.0.7 is not available")
-
     meter = RecordingMeter()
-    health = Health(Away(), meter)
+    store = failing(record=StoreUnavailable("PostgreSQL at 10.0.0.7 is not available"))
+    health = Health(store, meter)
     settings = HttpSettings(port=0, stateless=True)
     async with (
         server(health.store, settings, health=health) as url,
@@ -339,15 +317,8 @@ def test_settings_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_store_is_timed_and_its_failures_are_counted() -> None:
-    class Failing(MemoryStore):
-        async def record(self, session_id: str) -> Any:
-            raise StoreUnavailable("gone")
-
-        async def release(self, lease: Any) -> None:
-            raise LeaseLost("x")
-
     meter = RecordingMeter()
-    store = metered(Failing(), meter)
+    store = metered(failing(record=StoreUnavailable("gone"), release=LeaseLost("x")), meter)
     assert await store.sessions() == []
     assert await store.records.count_sessions() == 0
     with pytest.raises(StoreUnavailable):
@@ -361,17 +332,10 @@ async def test_a_store_is_timed_and_its_failures_are_counted() -> None:
 
 
 async def test_a_state_that_no_session_is_in_any_more_is_counted_as_none() -> None:
-    class Changing(MemoryStore):
-        found: dict[str, int]
-
-        async def states(self) -> dict[str, int]:
-            return self.found
-
-    store, meter = Changing(), RecordingMeter()
-    health = Health(store, meter)
-    store.found = {"waiting": 2, "running": 1, "journal": 4}
-    await health._count()
-    store.found = {"completed": 3}
-    await health._count()
+    meter = RecordingMeter()
+    health = Health(MemoryStore(), meter)
+    for states in ({"waiting": 2, "running": 1, "journal": 4}, {"completed": 3}):
+        vars(health.store)["states"] = AsyncMock(return_value=states)
+        await health._count()
     states = {name: n for name, n in meter.gauges.items() if name.startswith("sessions ")}
     assert states == {"sessions waiting": 0, "sessions running": 0, "sessions completed": 3}
