@@ -80,7 +80,13 @@ def confirming(note: str) -> tuple[Move, ...]:
 
 @pytest.mark.parametrize("view", VIEWS_WITH_A_MACHINE)
 @pytest.mark.parametrize(
-    "said", ["Yes, 2 adults and 3 rooms.", "Please confirm the amount to me.", "ok is this savings"]
+    "said",
+    [
+        "Yes, 2 adults and 3 rooms.",
+        "Please confirm the amount to me.",
+        "ok is this from savings",
+        "Yes, 50 to carol please.",
+    ],
 )
 def test_a_correction_fills_nothing(said: str, view: str) -> None:
     """The model has planted the user's words in the note."""
