@@ -71,7 +71,7 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _handbook(data: bytes) -> None:
+def read_any_handbook(data: str | bytes) -> None:
     handbook, diagnostics = read_handbook(data, "fuzz.yaml")
     failed = any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics)
     assert (handbook is None) == failed
@@ -419,7 +419,7 @@ def _reader(
 
 
 READERS: dict[str, Reader] = {
-    "handbook": _reader(_handbook, _handbook_seeds, _YAML_WORDS),
+    "handbook": _reader(read_any_handbook, _handbook_seeds, _YAML_WORDS),
     "program": _reader(_program, _program_seeds, _YAML_WORDS),
     "scenario": _reader(_scenario, _scenario_seeds, _YAML_WORDS),
     "trace": _reader(_trace, _trace_seeds, _JSON_WORDS),

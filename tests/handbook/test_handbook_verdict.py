@@ -52,6 +52,11 @@ def test_judge(text: str, variables: dict[str, object], answer: bool) -> None:
         ("a == a", {"a": {1, 2}}, "not JSON"),
         ("a == 0", {"a": 10**400}, "too large"),
         ("(" * 500 + "true" + ")" * 500, {}, "nested too deeply"),
+        ("x.back", {"x": [{"back": True}]}, "a field is read of a value that has none"),
+        ("x.opn", {"x": {"open": True}}, "there is no field `opn`"),
+        ("x <= '300'", {"x": 80}, "a number and a text have no order"),
+        ("x == 80", {"x": "80"}, "a text is compared with a number"),
+        ("x == 80", {"x": [80]}, "a list is compared with a number"),
     ],
 )
 def test_failures_are_typed(text: str, variables: dict[str, object], message: str) -> None:

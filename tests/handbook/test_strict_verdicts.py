@@ -134,6 +134,22 @@ CASES: list[tuple[str, object, bool | None]] = [
     ("timestamp(x) == timestamp('2026-01-02T00:00:00Z')", "2026-01-02T01:00:00+01:00", True),
     ("timestamp(x) < timestamp('2026-01-02T00:00:00Z')", "tomorrow", UNDECIDED),
     ("timestamp(x) < x", "2026-01-01T00:00:00Z", UNDECIDED),
+    # every function leaves open where equality does
+    ("x.contains('ab')", "a\u200bb", UNDECIDED),
+    ("x.contains('c')", "a\u200bb", False),
+    ("x.contains('b')", "a\u200bb", True),
+    ("!x.startsWith('SANCTIONED')", "SANCT\u00adIONED co", UNDECIDED),
+    ("x.endsWith('.gov')", "tax.gov ", UNDECIDED),
+    ("x.matches('^[A-Z]{2}$')", "AB\u2060", UNDECIDED),
+    ("x.matches('^[A-Z]{2}$')", "AB", True),
+    ("x['eve'] == 'blocked'", {"eve\u200b": "blocked"}, UNDECIDED),
+    ("x['eve'] == 'blocked'", {"eve": "blocked", "eve\u200b": "free"}, UNDECIDED),
+    ("has(x.frozen)", {"frozen\u200b": True}, UNDECIDED),
+    ("has(x.frozen)", {"open": True}, False),
+    ("size(x) == 3", "abc", True),
+    ("size(x) == 3", "abc\u200b", UNDECIDED),
+    ("x.matches == 'contains'", {"matches": "contains"}, True),
+    ("x < 'ab'", "a\u200b", UNDECIDED),
 ]
 
 
@@ -259,45 +275,3 @@ def test_a_look_alike_never_turns_a_verdict_round(
         for k in key
     }
     assert not {True, False} <= verdicts
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "expected"),
-    [
-        ("x.contains('ab')", "a\u200bb", UNDECIDED),
-        ("x.contains('c')", "a\u200bb", False),
-        ("x.contains('b')", "a\u200bb", True),
-        ("!x.startsWith('SANCTIONED')", "SANCT\u00adIONED co", UNDECIDED),
-        ("x.endsWith('.gov')", "tax.gov ", UNDECIDED),
-        ("x.matches('^[A-Z]{2}$')", "AB\u2060", UNDECIDED),
-        ("x.matches('^[A-Z]{2}$')", "AB", True),
-        ("x['eve'] == 'blocked'", {"eve\u200b": "blocked"}, UNDECIDED),
-        ("x['eve'] == 'blocked'", {"eve": "blocked", "eve\u200b": "free"}, UNDECIDED),
-        ("has(x.frozen)", {"frozen\u200b": True}, UNDECIDED),
-        ("has(x.frozen)", {"open": True}, False),
-        ("size(x) == 3", "abc", True),
-        ("size(x) == 3", "abc\u200b", UNDECIDED),
-        ("x.matches == 'contains'", {"matches": "contains"}, True),
-        ("x < 'ab'", "a\u200b", UNDECIDED),
-    ],
-)
-def test_every_function_leaves_open_where_equality_does(
-    text: str, value: object, expected: bool | None
-) -> None:
-    assert verdict(text, {"x": value}) is expected
-
-
-@pytest.mark.parametrize(
-    ("text", "value", "why"),
-    [
-        ("x.back", [{"back": True}], "a field is read of a value that has none"),
-        ("x.opn", {"open": True}, "there is no field `opn`"),
-        ("x <= '300'", 80, "a number and a text have no order"),
-        ("x == 80", "80", "a text is compared with a number"),
-        ("x == 80", True, "true or false is compared with a number"),
-        ("x == 80", [80], "a list is compared with a number"),
-    ],
-)
-def test_why_a_verdict_is_undecided_is_told_in_words(text: str, value: object, why: str) -> None:
-    with pytest.raises(VerdictError, match=why):
-        judge(text, {"x": value})

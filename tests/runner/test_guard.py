@@ -10,6 +10,7 @@ import itertools
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,17 @@ BOOK = refund_shop.BOOK.replace("CONFIRM", "false")
 
 def tools_of(shop: Shop, book: Path, **options: Any) -> tuple[Callable[..., Any], ...]:
     return sopilot.guard(book, shop.login, shop.find_order, shop.refund, **options)
+
+
+@contextmanager
+def ready(
+    login: Callable[..., Any], find_order: Callable[..., Any], order: str = "o-1"
+) -> Iterator[sopilot.Conversation]:
+    """A conversation in which Anna has logged in and her order was looked up."""
+    with sopilot.conversation("c-1") as talk:
+        login("anna", "sesame")
+        find_order("anna", order)
+        yield talk
 
 
 @pytest.fixture
@@ -59,11 +71,9 @@ def test_a_call_is_blocked_then_proven_then_carried_out(book: Path, shop: Shop) 
 
 def test_a_refusal_says_what_is_not_so_and_its_remedy(book: Path, shop: Shop) -> None:
     login, find_order, refund = tools_of(shop, book)
-    with sopilot.conversation("c-1"):
-        login("anna", "sesame")
-        find_order("anna", "o-2")
-        with pytest.raises(sopilot.Refused, match="The order o-2 was delivered") as refused:
-            refund("anna", "o-2", 50)
+    unmet = pytest.raises(sopilot.Refused, match="The order o-2 was delivered")
+    with ready(login, find_order, "o-2"), unmet as refused:
+        refund("anna", "o-2", 50)
     assert refused.value.remedy == "Wait for the delivery."
     assert [reason.rule for reason in refused.value.reasons] == ["delivered"]
     assert shop.paid == []
@@ -93,9 +103,7 @@ def test_an_answer_from_before_the_act_is_read_again_and_the_guard_says_why(
     book: Path, shop: Shop
 ) -> None:
     login, find_order, refund = tools_of(shop, book)
-    with sopilot.conversation("c-1"):
-        login("anna", "sesame")
-        find_order("anna", "o-1")
+    with ready(login, find_order):
         refund("anna", "o-1", 50)
         again = (
             r"First call `find_order\(.*\)` again, because `refund` \(#\d+\) may have changed it"
@@ -238,9 +246,7 @@ def test_an_exception_that_would_stop_the_loop_leaves_the_outcome_unknown(
         raise problem("late")
 
     login, find_order, refund = sopilot.guard(book, shop.login, shop.find_order, refund)
-    with sopilot.conversation("c-1"):
-        login("anna", "sesame")
-        find_order("anna", "o-1")
+    with ready(login, find_order):
         with pytest.raises(problem, match="late"):
             refund("anna", "o-1", 50)
         find_order("anna", "o-1")
@@ -279,11 +285,8 @@ def test_an_approval_is_waited_for_and_bound_to_its_call(book: Path, shop: Shop)
     )
     store = MemoryStore()
     login, find_order, refund = tools_of(shop, book, store=store)
-    with sopilot.conversation("c-1"):
-        login("anna", "sesame")
-        find_order("anna", "o-1")
-        with pytest.raises(sopilot.Waiting) as waiting:
-            refund("anna", "o-1", 50)
+    with ready(login, find_order), pytest.raises(sopilot.Waiting) as waiting:
+        refund("anna", "o-1", 50)
     runner = sopilot.load(book, store=store)
     runner.decide_sync(waiting.value.session, by="Mia", role="boss")
     with sopilot.conversation("c-1"):
@@ -359,9 +362,7 @@ def test_defaults_that_the_handbook_does_not_know_keep_no_proof_away(
         return shop.refund(customer, order, amount)
 
     log_in, find, pay = sopilot.guard(book, login, find_order, refund)
-    with sopilot.conversation("c-1"):
-        log_in("anna", "sesame")
-        find("anna", "o-1")
+    with ready(log_in, find):
         with pytest.raises(sopilot.NotCarriedOut, match="currency"):
             pay("anna", "o-1", 50, currency="BTC")
         assert pay("anna", "o-1", 50) == "paid 50"
@@ -393,9 +394,7 @@ def test_an_amount_with_more_digits_than_a_float_is_not_rounded_for_the_guard(
     book: Path, shop: Shop
 ) -> None:
     login, find_order, refund = tools_of(shop, book)
-    with sopilot.conversation("c-1"):
-        login("anna", "sesame")
-        find_order("anna", "o-1")
+    with ready(login, find_order):
         with pytest.raises(sopilot.NotCarriedOut, match="number"):
             refund("anna", "o-1", Decimal("200.0000000000000000001"))
         with pytest.raises(sopilot.NotCarriedOut, match="number"):
@@ -424,11 +423,8 @@ def test_a_coroutine_of_a_plain_function_is_not_run_after_its_proof(book: Path, 
         return pay(customer, order, amount)
 
     login, find_order, guarded = sopilot.guard(book, shop.login, shop.find_order, refund)
-    with sopilot.conversation("c-1"):
-        login("anna", "sesame")
-        find_order("anna", "o-1")
-        with pytest.raises(sopilot.ToolFailed, match="async def"):
-            guarded("anna", "o-1", 120)
+    with ready(login, find_order), pytest.raises(sopilot.ToolFailed, match="async def"):
+        guarded("anna", "o-1", 120)
     assert shop.paid == []
 
 
@@ -454,9 +450,7 @@ def test_work_that_its_reader_would_do_later_is_not_let_through(
     refund_later.__name__ = "refund"
     later = refund_later if asynchronous else refund
     login, find_order, guarded = sopilot.guard(book, shop.login, shop.find_order, later)
-    with sopilot.conversation("c-1"):
-        login("anna", "sesame")
-        find_order("anna", "o-1")
+    with ready(login, find_order):
         call = functools.partial(guarded, "anna", "o-1", 120)
         pay = (lambda: asyncio.run(call())) if asynchronous else call
         with pytest.raises(RuntimeError, match="later"):
@@ -611,11 +605,8 @@ def test_a_rejected_call_is_refused_and_does_not_wait(book: Path, shop: Shop) ->
     book.write_text(BOOK.replace("confirm: false", "approval: {roles: [boss]}"), "utf-8")
     store = MemoryStore()
     login, find_order, refund = tools_of(shop, book, store=store)
-    with sopilot.conversation("c-1") as talk:
-        login("anna", "sesame")
-        find_order("anna", "o-1")
-        with pytest.raises(sopilot.Waiting):
-            refund("anna", "o-1", 50)
+    with ready(login, find_order) as talk, pytest.raises(sopilot.Waiting):
+        refund("anna", "o-1", 50)
     runner = sopilot.load(book, store=store)
     asyncio.run(runner.decide(talk.session_ids()["refunds"], "reject", by="Mia", role="boss"))
     with talk, pytest.raises(sopilot.Refused, match="rejected"):
@@ -681,11 +672,8 @@ def test_an_amended_call_is_made_when_the_agent_calls_again(
     store = MemoryStore()
     login, find_order, refund = tools_of(shop, book, store=store)
     runner = sopilot.load(book, store=store)
-    with sopilot.conversation("c-1") as talk:
-        login("anna", "sesame")
-        find_order("anna", "o-1")
-        with pytest.raises(sopilot.Waiting):
-            refund("anna", "o-1", 120)
+    with ready(login, find_order) as talk, pytest.raises(sopilot.Waiting):
+        refund("anna", "o-1", 120)
     session = talk.session_ids()["refunds"]
     amended = {"customer": "anna", "order": "o-1", "amount": 20}
     asyncio.run(runner.decide(session, "amend", by="Mia", role="boss", arguments=amended))
@@ -731,62 +719,6 @@ def test_an_amendment_is_judged_with_what_the_function_fills_in(tmp_path: Path) 
     assert opened == []
 
 
-KEYS = """
-handbook: keys
-actions:
-  find_box: {input: {box: string}, read_only: true}
-  open_box: {input: {box: string}, irreversible: true, confirm: false, approval: {roles: [boss]}}
-predicates:
-  rents(tenant, box):
-    says: The box {box} is rented by {tenant}.
-    verify: find_box(box)
-    verdict: tenant in result
-procedures:
-  open_box: {inputs: {customer: string}, requires: rents(customer, box)}
-"""
-
-
-async def test_an_approval_counts_for_the_claimed_values_that_it_was_asked_for(
-    tmp_path: Path,
-) -> None:
-    def find_box(box: str) -> list[str]:
-        return ["anna", "bob"]
-
-    def open_box(box: str) -> None:
-        opened.append(box)
-
-    async def attempt(claimed: str, **supplied: Any) -> None:
-        async with sopilot.conversation("c-1") as talk:
-            talk.tell(**supplied)
-            talk.give_values(customer=claimed)
-            await asyncio.to_thread(guarded, "b-1")
-
-    async def approve() -> None:
-        (session,) = await store.sessions()
-        await sopilot.load(book, store=store).decide(session.id, by="Mia", role="boss")
-
-    book, store, opened = tmp_path / "keys.yaml", MemoryStore(), list[str]()
-    book.write_text(KEYS, "utf-8")
-    _, guarded = sopilot.guard(book, find_box, open_box, store=store, verify="auto")
-    with pytest.raises(sopilot.Missing, match="find out `customer`"):
-        await attempt("anna")  # no call waits for the value yet
-    with pytest.raises(sopilot.Waiting):
-        await attempt("anna")
-    await approve()
-    with pytest.raises(sopilot.Waiting):
-        await attempt("bob")
-    with pytest.raises(sopilot.Refused, match="rented by carl"):
-        await attempt("bob", customer="carl")  # the application knows better
-    assert opened == []
-    with pytest.raises(sopilot.Missing):
-        await attempt("bob")
-    with pytest.raises(sopilot.Waiting):
-        await attempt("bob")
-    await approve()
-    await attempt("bob")
-    assert opened == ["b-1"]
-
-
 PAYMENTS = """
 handbook: payments
 actions:
@@ -804,6 +736,47 @@ predicates:
 procedures:
   pay: {inputs: {customer: string}, requires: rents(customer, box)}
 """
+
+
+async def test_an_approval_counts_for_the_claimed_values_that_it_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    def find_box(box: str) -> list[str]:
+        return ["anna", "bob"]
+
+    def pay(box: str, amount: float) -> None:
+        paid.append((box, amount))
+
+    async def attempt(claimed: str, **supplied: Any) -> None:
+        async with sopilot.conversation("c-1") as talk:
+            talk.tell(**supplied)
+            talk.give_values(customer=claimed)
+            await asyncio.to_thread(guarded, "b-1", 500)
+
+    async def approve() -> None:
+        (session,) = await store.sessions()
+        await sopilot.load(book, store=store).decide(session.id, by="Mia", role="boss")
+
+    book, store, paid = tmp_path / "payments.yaml", MemoryStore(), list[tuple[str, float]]()
+    book.write_text(PAYMENTS.replace("1s", "1h"), "utf-8")
+    _, guarded = sopilot.guard(book, find_box, pay, store=store, verify="auto")
+    with pytest.raises(sopilot.Missing, match="find out `customer`"):
+        await attempt("anna")  # no call waits for the value yet
+    with pytest.raises(sopilot.Waiting):
+        await attempt("anna")
+    await approve()
+    with pytest.raises(sopilot.Waiting):
+        await attempt("bob")
+    with pytest.raises(sopilot.Refused, match="rented by carl"):
+        await attempt("bob", customer="carl")  # the application knows better
+    assert paid == []
+    with pytest.raises(sopilot.Missing):
+        await attempt("bob")
+    with pytest.raises(sopilot.Waiting):
+        await attempt("bob")
+    await approve()
+    await attempt("bob")
+    assert paid == [("b-1", 500)]
 
 
 @pytest.mark.parametrize("later", ["in time", "for somebody else", "too late"])
