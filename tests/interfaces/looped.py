@@ -12,9 +12,11 @@ from typing import Any
 from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.result import SessionResult
+from sopilot.machine.replay import whole_events
 from sopilot.models.replay import ReplayModel
 from sopilot.protocols import Message, Model, ModelReply, ModelRequest
-from sopilot.runner.play import PLAY_ENDED, playable_task
+from sopilot.records.store import Store
+from sopilot.runner.play import PLAY_ENDED, playable_task, resume_play
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
@@ -106,6 +108,14 @@ def looped(reference: str, view_name: str, trim: Trim = whole) -> Looped:
         thread.submit(asyncio.run, run()).result()
     assert len(kept.requests) >= 3
     return kept
+
+
+async def compare_record(store: Store, session_id: str, loop: Looped) -> None:
+    events = whole_events(await store.events(session_id), await store.payloads(session_id))
+    assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
+    play = await resume_play(store, session_id)
+    await play.close()
+    assert play.driver.dialog == loop.dialog
 
 
 def but_for_ids_and_times(events: Iterable[Event]) -> list[tuple[Any, ...]]:

@@ -23,7 +23,7 @@ from looped import (
     TWO_REQUESTS,
     Looped,
     answers,
-    but_for_ids_and_times,
+    compare_record,
     looped,
     one_call,
 )
@@ -35,10 +35,8 @@ from sopilot.integrations.mcp.content import SESSION_META
 from sopilot.integrations.mcp.server import FRAME_URI, McpServer
 from sopilot.integrations.mcp.services import task_service
 from sopilot.integrations.mcp.sessions import SessionPool
-from sopilot.machine.replay import whole_events
 from sopilot.protocols import ModelReply, ModelRequest, ToolSchema
-from sopilot.records.store import Store
-from sopilot.runner.play import FINISH_TOOL, SAY_TOOL, resume_play
+from sopilot.runner.play import FINISH_TOOL, SAY_TOOL
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.views.catalogue import VIEWS, view_named
@@ -90,14 +88,6 @@ async def compare(client: Client, loop: Looped) -> str:
         else:
             assert answer == f"{OVER}{loop.result.ending}."
     return session_id
-
-
-async def compare_record(store: Store, session_id: str, loop: Looped) -> None:
-    events = whole_events(await store.events(session_id), await store.payloads(session_id))
-    assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
-    play = await resume_play(store, session_id)
-    await play.close()
-    assert play.driver.dialog == loop.dialog
 
 
 @pytest.mark.parametrize("view", ["pg", "fused", "official"])

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from looped import APPROVED, REFUSED, TASKS, TWO_REQUESTS, answers, but_for_ids_and_times, looped
+from looped import APPROVED, REFUSED, TASKS, TWO_REQUESTS, answers, compare_record, looped
 
-from sopilot.machine.replay import whole_events
 from sopilot.protocols import Message, ModelReply, ModelRequest
 from sopilot.records.store import Store
 from sopilot.runner.play import playable_task, resume_play, start_play
@@ -104,14 +103,7 @@ def test_play(task: str, view: str, tmp_path: Path) -> None:
     # The last answer of a play says that it is over.
     assert came_back[:-1] == answers(loop.dialog)[: len(came_back) - 1]
 
-    async def end(store: Store) -> None:
-        events = whole_events(await store.events(session_id), await store.payloads(session_id))
-        assert but_for_ids_and_times(events) == but_for_ids_and_times(loop.events)
-        play = await resume_play(store, session_id)
-        await play.close()
-        assert play.driver.dialog == loop.dialog
-
-    anew(path, end)
+    anew(path, lambda store: compare_record(store, session_id, loop))
 
 
 @pytest.mark.parametrize("view", ["fused"])

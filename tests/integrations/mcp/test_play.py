@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from looped import looped
 
+from sopbench_checkout import MISSING
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Message, ModelReply, SystemClock, ToolCall
 from sopilot.records.people import change_people
@@ -18,17 +19,8 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot_lab.experiments.sweep import make_configuration
 from sopilot_lab.experiments.trial import Trial, TrialRunner
-from sopilot_lab.sopbench.checkout import checkout_home, fetch_command, find_checkout
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.reference import DOMAINS, TaskReference
-
-
-def sopbench_is_missing() -> str:
-    try:
-        find_checkout()
-    except UserMistake:
-        return f"no SOPBench checkout; get one with: {fetch_command(checkout_home())}"
-    return ""
 
 
 async def in_pieces(path: Path, task: str, replies: Sequence[ModelReply], view: str) -> PlayScore:
@@ -104,7 +96,6 @@ async def bench_run(domain: str, view: str, *, should_succeed: bool) -> Trial:
     return await TrialRunner(configuration, upstream).run(TaskReference(domain, goal, index))
 
 
-needs_sopbench = pytest.mark.skipif(bool(sopbench_is_missing()), reason=sopbench_is_missing())
 EVERYDAY = (("library", "pg"), ("library", "flat"))
 # Of the others the reference executor cannot read the text.
 VIEWS_PLAYED = ("pg", "flat", "full-cursor", "flat-protocol", "fused")
@@ -120,7 +111,7 @@ VIEWS_PLAYED = ("pg", "flat", "full-cursor", "flat-protocol", "fused")
     ],
 )
 @pytest.mark.sopbench
-@needs_sopbench
+@pytest.mark.skipif(bool(MISSING), reason=MISSING)
 async def test_a_sopbench_task_scores_as_bench_run_does(
     domain: str, view: str, should_succeed: bool, tmp_path: Path
 ) -> None:
