@@ -120,8 +120,8 @@ def _write(folder: Path, name: str, text: str) -> Call:
     return "write_file", {"path": str(folder / name), "content": text}
 
 
-def _insert(state: str, id: str = "o-2") -> Call:
-    return "write_query", {"query": f"INSERT INTO orders VALUES ('{id}', '{state}')"}
+def _insert(state: str) -> Call:
+    return "write_query", {"query": f"INSERT INTO orders VALUES ('o-2', '{state}')"}
 
 
 SERVERS = (

@@ -27,12 +27,11 @@ class Hasty(RecordingModel):
         return reply
 
 
-async def listened(
-    task_id: str = "transfer-rent-share", *, wrong: bool = False, refresh: int = 50
-) -> list[ModelRequest]:
+async def listened(*, wrong: bool = False, refresh: int = 50) -> list[ModelRequest]:
     model = (Hasty if wrong else RecordingModel)(reference("bank"))
     budgets = Budgets(refresh_actions=refresh)
-    run = await play("bank", task_id, "flat-protocol", model=model, budgets=budgets)
+    task = "transfer-rent-share"
+    run = await play("bank", task, "flat-protocol", model=model, budgets=budgets)
     assert run.judgement.passed, run.judgement.reasons
     return model.requests
 

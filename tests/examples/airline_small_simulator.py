@@ -27,7 +27,7 @@ def _flight(number: str, origin: str, destination: str, **other: str) -> dict[st
 
 def _reservation(
     name: str, flights: list[tuple[str, str]], *, kind: str = "one_way", made: str = "2024-05-01",
-    people: int = 1, user: str = "ann_1",
+    people: int = 1,
 ) -> dict[str, Any]:  # fmt: skip
     legs = [
         {
@@ -41,7 +41,7 @@ def _reservation(
     ]
     return {
         "reservation_id": name,
-        "user_id": user,
+        "user_id": "ann_1",
         "origin": legs[0]["origin"],
         "destination": legs[-1]["destination"] if kind == "one_way" else legs[0]["destination"],
         "flight_type": kind,

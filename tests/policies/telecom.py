@@ -107,13 +107,12 @@ async def run_honestly(
     goal: str,
     inputs: Mapping[str, JSON],
     *,
-    answers: Mapping[str, str] | None = None,
     simulation: Telecom | None = None,
     model: Model | None = None,
 ) -> Honest:
     """The reference executor carries a request out, or refuses it, as the handbook says."""
     simulation = simulation or Telecom()
-    entry = BenchmarkTask("honest", f"I want {goal}", goal, inputs, answers or {})
+    entry = BenchmarkTask("honest", f"I want {goal}", goal, inputs, {})
     task = benchmark_task("telecom", entry, Briefing(HANDBOOK, PROGRAMS), lambda: simulation)
     task = replace(task, names_goal=True)
     conditions = Conditions(VIEWS[view], model or Reference(task.reader))

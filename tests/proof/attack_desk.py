@@ -149,11 +149,10 @@ async def desk_over(
     programs: Mapping[str, Program],
     tools: Tools,
     *,
-    store: MemoryStore | None = None,
     settings: Settings | None = None,
 ) -> AttackDesk:
     session = await open_session(
-        store or MemoryStore(), programs, tools=tools, clock=HandClock(), settings=settings
+        MemoryStore(), programs, tools=tools, clock=HandClock(), settings=settings
     )
     return AttackDesk(session, tools)  # type: ignore[arg-type]  # any tools that keep their calls
 
@@ -184,9 +183,9 @@ procedures:
 """
 
 
-async def till_desk(handbook: str, true: Collection[str], view: str = "pg") -> AttackDesk:
+async def till_desk(handbook: str, true: Collection[str]) -> AttackDesk:
     """``true`` are the rules that are so; it is looked at when a tool is called."""
-    return await open_desk(handbook, lambda name, _: {"yes": name[-1] in true}, view)
+    return await open_desk(handbook, lambda name, _: {"yes": name[-1] in true})
 
 
 async def at_the_act(

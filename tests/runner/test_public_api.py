@@ -62,11 +62,11 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         importlib.import_module("sopilot").serve  # noqa: B018 - reading it is the test
 
 
-def best_milliseconds(code: str, tries: int = 5) -> float:
+def best_milliseconds(code: str) -> float:
     """Of the processor: a busy machine makes nothing slower that way."""
     measure = f"import time; t = time.process_time(); {code}; print(time.process_time() - t)"
     command = [sys.executable, "-c", measure]
-    done = [subprocess.run(command, capture_output=True, check=True) for _ in range(tries)]
+    done = [subprocess.run(command, capture_output=True, check=True) for _ in range(5)]
     return min(float(one.stdout.split()[-1]) for one in done) * 1000
 
 

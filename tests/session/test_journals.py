@@ -139,9 +139,9 @@ async def test_where_a_report_judges_otherwise_than_the_stored_one(
 # --- holds and erasures ---------------------------------------------------------------
 
 
-async def set_hold(store: MemoryStore, what: str, name: str = "hold_set") -> None:
-    details: dict[str, JSON] = {"what": what, **({"why": "suit"} if name == "hold_set" else {})}
-    await change_policy(store, name, details, who=None, clock=HandClock())
+async def set_hold(store: MemoryStore, what: str) -> None:
+    details: dict[str, JSON] = {"what": what, "why": "suit"}
+    await change_policy(store, "hold_set", details, who=None, clock=HandClock())
 
 
 async def erase(store: MemoryStore, clock: HandClock, **wanted: Any) -> Any:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from bench_records import configuration, record
 from click.testing import CliRunner
-from sopbench_checkout import MISSING
 
+from sopbench_checkout import MISSING
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_to_yaml
 from sopilot_lab.cli import archive as archive_command

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from sopbench_checkout import MISSING
 from tiny import tiny_upstream
 
+from sopbench_checkout import MISSING
 from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.sopbench.process import ToolList, Upstream, shared_upstream

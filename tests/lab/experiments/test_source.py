@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from sopbench_checkout import NEEDS_SOPBENCH
-
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.requirements import leaves
 from sopilot.handbook.wording import sentence
