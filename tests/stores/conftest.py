@@ -14,13 +14,14 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from runtime_role import runtime_dsn
-from store_parts import AnyStore, Closing, OpenDurable, StoreFactory
+from store_parts import AnyStore, Closing, StoreFactory
 
 from postgres_here import PostgresHere, postgres_here
 from sopilot.records.store import Store
 from sopilot.stores.encrypted import KeyFolder, encrypted
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sql import SqlStore
 from sopilot.stores.sqlite import SQLiteStore
 
 _numbers = itertools.count()
@@ -82,6 +83,11 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path, closing: Closing)
 
 
 @pytest.fixture
+def store(open_store: StoreFactory) -> Store:
+    return open_store()
+
+
+@pytest.fixture
 def file_store(tmp_path: Path, closing: Closing) -> SQLiteStore:
     """In `s.db`."""
     return closing(SQLiteStore(tmp_path / "s.db"))
@@ -93,10 +99,8 @@ def server_store(postgres: PostgresHere, closing: Closing) -> PostgresStore:
     return closing(PostgresStore(postgres.dsn, schema=f"own_{next(_numbers)}"))
 
 
-@pytest.fixture(params=["sqlite", "postgres"])
-def open_durable(request: pytest.FixtureRequest, tmp_path: Path, closing: Closing) -> OpenDurable:
-    if request.param == "sqlite":
-        return lambda name="": closing(SQLiteStore(tmp_path / f"sessions{name}.db"))
-    server: PostgresHere = request.getfixturevalue("postgres")
-    schema = f"durable_{next(_numbers)}"
-    return lambda name="": closing(PostgresStore(server.dsn, schema=f"{schema}{name}"))
+@pytest.fixture(params=["file_store", "server_store"])
+def durable(request: pytest.FixtureRequest) -> SqlStore:
+    """In a file and in a server."""
+    store: SqlStore = request.getfixturevalue(request.param)
+    return store

@@ -23,9 +23,6 @@ class Closing(Protocol):
     def __call__(self, store: AnyStore) -> AnyStore: ...
 
 
-OpenDurable = Callable[..., Store]
-"""A store in a file or a server, by a name; the same kind for every name."""
-
 LEASE = {"now": 100.0, "lease_seconds": 10.0}
 
 

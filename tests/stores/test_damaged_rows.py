@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from store_parts import OpenDurable, Writer, opening
+from store_parts import Writer, opening
 
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.stores.sql import SqlStore
@@ -18,19 +18,17 @@ DAMAGES = {
 
 @pytest.mark.parametrize(("column", "text"), DAMAGES.values(), ids=DAMAGES.keys())
 async def test_a_damaged_row_is_listed_as_damaged(
-    open_durable: OpenDurable, column: str, text: str
+    durable: SqlStore, column: str, text: str
 ) -> None:
-    store = open_durable()
-    assert isinstance(store, SqlStore)
     for name in ("a", "b", "c"):
         summary = {"open": ["t"], "status": "running"}
-        await Writer.begin(store, opening(name, 1, metadata={"handbook": "h"}, summary=summary))
+        await Writer.begin(durable, opening(name, 1, metadata={"handbook": "h"}, summary=summary))
     table, key = ("heads", "session") if column == "summary" else ("sessions", "number")
-    async with store.write() as db:
+    async with durable.write() as db:
         own = f"{key} = (SELECT number FROM {{sessions}} WHERE id = 'b')"
         raw = text.encode("utf-8", "surrogateescape")
         await db.execute(f"UPDATE {{{table}}} SET {column} = ? WHERE {own}", (raw,))
     with pytest.raises(StoreCorrupt, match="the row of session b is damaged"):
-        await store.record("b")
-    found = [(one.id, one.summary["status"]) for one in await store.unresolved(now=1000.0)]
+        await durable.record("b")
+    found = [(one.id, one.summary["status"]) for one in await durable.unresolved(now=1000.0)]
     assert found == [("c", "running"), ("b", "damaged"), ("a", "running")]

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 from runtime_role import runtime_dsn
-from store_parts import Closing, OpenDurable
+from store_parts import Closing
 
 from counter_desk import HandClock, walk
 from counter_sessions import opened
@@ -79,13 +79,12 @@ async def test_a_role_without_delete_records_nothing(
     assert (await prune(owner, days=30, clock=clock)).pruned == ("c", "b", "a")
 
 
-async def test_a_deletion_that_fails_is_not_recorded(open_durable: OpenDurable) -> None:
+async def test_a_deletion_that_fails_is_not_recorded(durable: SqlStore) -> None:
     """The right is there and the database refuses in the middle, by a trigger."""
-    store, clock = open_durable(), HandClock()
-    await fill(store, clock)
-    assert isinstance(store, SqlStore)
-    async with store.write() as db:
-        if isinstance(store, SQLiteStore):
+    clock = HandClock()
+    await fill(durable, clock)
+    async with durable.write() as db:
+        if isinstance(durable, SQLiteStore):
             await db.execute(
                 "CREATE TRIGGER kept BEFORE DELETE ON payloads"
                 " BEGIN SELECT raise(ABORT, 'kept'); END"
@@ -99,4 +98,4 @@ async def test_a_deletion_that_fails_is_not_recorded(open_durable: OpenDurable) 
                 "CREATE TRIGGER kept BEFORE DELETE ON {payloads}"
                 " FOR EACH ROW EXECUTE FUNCTION public.kept()"
             )
-    await try_to_delete(store, clock)
+    await try_to_delete(durable, clock)

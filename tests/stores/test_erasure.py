@@ -6,7 +6,6 @@ import asyncio
 import random
 
 import pytest
-from store_parts import StoreFactory
 
 from counter_desk import CountingTools, HandClock, wander
 from counter_sessions import opened
@@ -17,13 +16,13 @@ from sopilot.records.log import SealFile
 from sopilot.records.privacy import erase_contents, sessions_with
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Settings
+from sopilot.records.store import Settings, Store
 from sopilot.session.opening import resume_session
 from sopilot.trace.signing import generate_key
 
 
-async def test_what_is_left_verifies_and_names_nobody(open_store: StoreFactory) -> None:
-    store, clock, key = open_store(), HandClock(), generate_key()
+async def test_what_is_left_verifies_and_names_nobody(store: Store) -> None:
+    clock, key = HandClock(), generate_key()
     settings = Settings(private=True, columns=frozenset({"amount"}))
     ids = []
     for seed in range(4):
@@ -60,8 +59,8 @@ async def test_what_is_left_verifies_and_names_nobody(open_store: StoreFactory) 
     assert (await verify_store(store, seals, [key.public])).gaps == []
 
 
-async def test_writers_of_a_journal_take_turns(open_store: StoreFactory) -> None:
-    store, clock = open_store(), HandClock()
+async def test_writers_of_a_journal_take_turns(store: Store) -> None:
+    clock = HandClock()
     await asyncio.gather(*(write(store, "diary", "said", {"n": n}, clock=clock) for n in range(8)))
     found = await entries(store, "diary")
     assert [one.number for one in found] == list(range(8))

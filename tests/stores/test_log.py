@@ -85,9 +85,8 @@ async def some_sessions(store: Store, count: int = 3, seed: int = 0) -> list[str
 
 
 async def test_a_session_that_goes_on_while_it_is_verified_is_no_gap(
-    open_store: StoreFactory, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = open_store()
     ids = await some_sessions(store)
     sealing = await seal_store(store, KEY, at=5.0)
     seals = read_seals(write_seals(sealing.entries, sealing.seal))
@@ -113,8 +112,7 @@ async def test_a_session_that_goes_on_while_it_is_verified_is_no_gap(
     await seal_store(store, KEY, at=6.0)
 
 
-async def test_a_store_that_is_whole_is_complete_and_may_go_on(open_store: StoreFactory) -> None:
-    store = open_store()
+async def test_a_store_that_is_whole_is_complete_and_may_go_on(store: Store) -> None:
     ids = await some_sessions(store)
     sealing = await seal_store(store, KEY, at=5.0)
     seals = read_seals(write_seals(sealing.entries, sealing.seal))
@@ -151,11 +149,11 @@ async def test_two_who_create_at_once_leave_no_gap(open_store: StoreFactory) -> 
 
 
 async def test_what_others_write_while_a_store_is_read_is_no_gap(
-    open_store: StoreFactory, monkeypatch: pytest.MonkeyPatch
+    store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between any two readings a session goes on, and another one begins."""
 
-    store, clock = open_store(), HandClock()
+    clock = HandClock()
     session_id = (await some_sessions(store, 1))[0]
     seals = SealFile(((await seal_store(store, KEY, at=9.0)).seal,))
     records = store.records

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 
-from store_parts import LEASE, StoreFactory, Writer, events, opening, start_of
+from store_parts import LEASE, Writer, events, opening, start_of
 
 from sopilot.messages.errors import Conflict, LeaseHeld, LeaseLost, SessionExists, UnknownSession
 from sopilot.records.actions import ActionRow
 from sopilot.records.selection import Wanted
-from sopilot.records.store import Batch, Lease, NewSession
+from sopilot.records.store import Batch, Lease, NewSession, Store
 from sopilot.stores.group_commit import GroupCommit, WriteRefused
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -32,7 +32,7 @@ def _opening(name: str) -> NewSession:
     )  # fmt: skip
 
 
-async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory) -> None:
+async def test_what_many_write_at_once_is_each_ones_own(store: Store) -> None:
     async def conversation(name: str) -> None:
         writer = await Writer.begin(store, _opening(name), owner=name)
         for number in range(3):
@@ -43,7 +43,6 @@ async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory
                 actions=[_action(f"{number} {name}", 2.5 if number else None)],
             )
 
-    store = open_store()
     names = [f"{number} {odd}" for number in range(7) for odd in ODD]
     await asyncio.gather(*map(conversation, names))
     for name in names:
@@ -66,8 +65,7 @@ async def test_what_many_write_at_once_is_each_ones_own(open_store: StoreFactory
     assert set(await store.records.actions(Wanted())) == wanted
 
 
-async def test_leases_that_many_want_at_once_are_each_ones_own(open_store: StoreFactory) -> None:
-    store = open_store()
+async def test_leases_that_many_want_at_once_are_each_ones_own(store: Store) -> None:
     names = [f"s{number}" for number in range(20)]
     held = await asyncio.gather(*(store.create(_opening(one), owner="o", **LEASE) for one in names))
 
@@ -93,8 +91,7 @@ async def test_leases_that_many_want_at_once_are_each_ones_own(open_store: Store
     assert {name for name, owner in owners.items() if owner} == {"s15", "s18"}
 
 
-async def test_one_that_is_refused_is_refused_alone(open_store: StoreFactory) -> None:
-    store = open_store()
+async def test_one_that_is_refused_is_refused_alone(store: Store) -> None:
     names = [f"s{number}" for number in range(12)]
     new = [_opening(name) for name in [*names, "s3"]]
     made = await asyncio.gather(

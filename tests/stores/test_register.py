@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 
 import pytest
-from store_parts import StoreFactory
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk, wander
 from counter_sessions import opened
@@ -35,8 +34,7 @@ async def agree(store: Store) -> None:
         assert sorted(kept.get(head.session_id, []), key=str) == sorted(made, key=str)
 
 
-async def test_a_proven_call_is_one_row_with_everything_about_it(open_store: StoreFactory) -> None:
-    store = open_store()
+async def test_a_proven_call_is_one_row_with_everything_about_it(store: Store) -> None:
     session = await opened(store, **ABOUT)
     await walk(session, "transfer")
     [row] = await rows_of(store, action="transfer")
@@ -51,11 +49,10 @@ async def test_a_proven_call_is_one_row_with_everything_about_it(open_store: Sto
 
 
 async def test_words_that_are_kept_beside_the_trace_are_marked_in_the_register(
-    open_store: StoreFactory,
+    store: Store,
 ) -> None:
     """Its rows outlive the contents: they have neither the words nor the text of a digest."""
 
-    store = open_store()
     session = await opened(store, settings=Settings(private=True))
     await walk(session, "transfer", stop_at_action="read_balance")
     await session.call_tool("transfer", ERRANDS["transfer"], "unproven")
@@ -70,8 +67,8 @@ async def test_words_that_are_kept_beside_the_trace_are_marked_in_the_register(
     await agree(store)
 
 
-async def test_people_amend_approve_reject_and_let_time_run_out(open_store: StoreFactory) -> None:
-    store, clock = open_store(), HandClock()
+async def test_people_amend_approve_reject_and_let_time_run_out(store: Store) -> None:
+    clock = HandClock()
     session = await opened(store, clock=clock)
     await walk(session, "wire", stop_at_action="wire")
     held = (await session.call_tool("wire", ERRANDS["wire"])).call_id
@@ -99,8 +96,7 @@ async def test_people_amend_approve_reject_and_let_time_run_out(open_store: Stor
     await agree(store)
 
 
-async def test_what_is_let_through_without_proof_says_so(open_store: StoreFactory) -> None:
-    store = open_store()
+async def test_what_is_let_through_without_proof_says_so(store: Store) -> None:
     session = await opened(store)
     await session.operate(Start("refund", ERRANDS["refund"]))
     await session.call_tool("refund", ERRANDS["refund"])
@@ -110,8 +106,8 @@ async def test_what_is_let_through_without_proof_says_so(open_store: StoreFactor
     await agree(store)
 
 
-async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
-    store, tools = open_store(), CountingTools()
+async def test_failed_and_unknown_and_settled(store: Store) -> None:
+    tools = CountingTools()
     session = await opened(store, tools=tools)
     tools.refusing.add("rename")
     await walk(session, "rename", limit=8)
@@ -128,8 +124,7 @@ async def test_failed_and_unknown_and_settled(open_store: StoreFactory) -> None:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_rebuilt_from_the_traces_it_is_the_same(open_store: StoreFactory, seed: int) -> None:
-    store = open_store()
+async def test_rebuilt_from_the_traces_it_is_the_same(store: Store, seed: int) -> None:
     for number in range(3):
         session = await opened(store)
         await wander(session, random.Random(10 * seed + number), 40)
@@ -141,8 +136,7 @@ async def test_rebuilt_from_the_traces_it_is_the_same(open_store: StoreFactory, 
     assert await store.records.actions(Wanted()) == before
 
 
-async def test_what_the_trace_withholds_the_register_withholds(open_store: StoreFactory) -> None:
-    store = open_store()
+async def test_what_the_trace_withholds_the_register_withholds(store: Store) -> None:
     settings = Settings(by_reference=frozenset({"to"}))
     session = await opened(store, settings=settings)
     await walk(session, "transfer")
@@ -154,8 +148,7 @@ async def test_what_the_trace_withholds_the_register_withholds(open_store: Store
     await agree(store)
 
 
-async def test_names_that_columns_cannot_hold(open_store: StoreFactory) -> None:
-    store = open_store()
+async def test_names_that_columns_cannot_hold(store: Store) -> None:
     session = await opened(store)
     await session.call_tool("no\x00such", {"a": "\x00"}, "c\x00\ud800")
     [row] = await rows_of(store, action="no\x00such")

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from store_parts import OpenDurable, Writer, opening
+from store_parts import Writer, opening
 
 from commands import refused, shown, token
 from counter_desk import COUNTER, CountingTools, HandClock, walk
@@ -23,6 +23,7 @@ from sopilot.session.opening import resume_session
 from sopilot.stores.backup import back_up, restore, sizes
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
+from sopilot.stores.sql import SqlStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
 
@@ -57,10 +58,9 @@ async def every(store: Store) -> dict[str, object]:
 
 
 async def test_a_back_up_is_a_store_and_goes_into_either_kind(
-    open_durable: OpenDurable, tmp_path: Path, postgres: PostgresHere
+    durable: SqlStore, tmp_path: Path, postgres: PostgresHere
 ) -> None:
-    clock = HandClock()
-    store = open_durable()
+    clock, store = HandClock(), durable
     for name in ("one", "two"):
         await ended(store, clock, name)
     running = await opened(store, clock=clock)
@@ -114,9 +114,9 @@ async def test_a_back_up_is_a_store_and_goes_into_either_kind(
 
 
 async def test_what_ended_long_ago_goes_on_record_and_the_rest_verifies(
-    open_durable: OpenDurable, tmp_path: Path
+    durable: SqlStore, tmp_path: Path
 ) -> None:
-    clock, store = HandClock(), open_durable()
+    clock, store = HandClock(), durable
     for name in ("old", "held", "waits"):
         await ended(store, clock, name)
     before = await store.events("old")
@@ -179,12 +179,11 @@ async def test_a_session_that_was_continued_after_it_was_listed_is_not_deleted()
     assert (done.erased, done.unfinished) == ((), ("s",))
 
 
-async def test_the_size_of_a_store(open_durable: OpenDurable) -> None:
-    store, clock = open_durable(), HandClock()
-    await ended(store, clock, "one")
-    found = await sizes(store)
+async def test_the_size_of_a_store(durable: SqlStore) -> None:
+    await ended(durable, HandClock(), "one")
+    found = await sizes(durable)
     assert found["sessions"][0] == found["total"][0] == 1
-    assert found["events"][0] == len(await store.events("one"))
+    assert found["events"][0] == len(await durable.events("one"))
     assert (found["total"][1] or 0) > 4096
 
 
