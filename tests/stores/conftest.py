@@ -69,7 +69,7 @@ def closing() -> Iterator[Closing]:
 @pytest.fixture
 def open_store(request: pytest.FixtureRequest, tmp_path: Path, closing: Closing) -> StoreFactory:
     if request.param == "memory":
-        store = MemoryStore()
+        store = closing(MemoryStore())
         return lambda: store
     if request.param == "sqlite":
         return lambda: closing(SQLiteStore(tmp_path / "sessions.db"))

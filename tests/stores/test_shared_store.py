@@ -14,7 +14,6 @@ from store_parts import LEASE, Closing, StoreFactory, Writer, opening
 
 from postgres_here import PostgresHere
 from sopilot.messages.errors import LeaseLost, UserMistake
-from sopilot.records.log import LogEntry
 from sopilot.records.store import Store
 from sopilot.stores.postgres import PostgresStore
 
@@ -47,12 +46,13 @@ def test_synchronous_agents_share_one_store(open_store: StoreFactory) -> None:
         one.join(60)
     assert problems == []
 
-    async def look() -> tuple[list[int], list[LogEntry]]:
+    async def look() -> list[int]:
         lengths = [len(await store.events(f"agent-{number}")) for number in range(THREADS)]
-        return lengths, await open_store().records.log()
+        await store.close()
+        return lengths
 
-    lengths, log = asyncio.run(look())
-    assert lengths == [STEPS] * THREADS
+    assert asyncio.run(look()) == [STEPS] * THREADS
+    log = asyncio.run(open_store().records.log())
     assert len({entry.number for entry in log}) == THREADS
 
 

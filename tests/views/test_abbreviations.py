@@ -54,6 +54,14 @@ def test_awkward_values_are_cut_to_one_text(value: object) -> None:
     assert abbreviation_name(f"@{digest_of(value)}") == digest_of(value)
 
 
+@pytest.mark.parametrize(
+    ("value", "begins"),
+    [("abc " * 60, "abc abc "), (["abc"] * 60, "['abc', "), ({"k": "v" * 200}, "{'k': 'vvv")],
+)
+def test_what_is_cut_begins_as_the_value_does(value: object, begins: str) -> None:
+    assert json.loads(quote_value(value)).removeprefix(f"@{digest_of(value)} ").startswith(begins)
+
+
 def test_what_fits_is_not_cut() -> None:
     fits = "x" * (VALUE_BUDGET - 2)
     assert quote_value(fits) == f'"{fits}"'
