@@ -40,6 +40,7 @@ def test_a_deviation_lives_from_the_audit_to_a_second_person(tmp_path: Path) -> 
     late = ("assign", first, "--owner", "Olga", "--due", "2026-01-31", "--as", "Max")
     assert deviations(*late) == f"deviation {first}: open\n"
     assert [one["owner"] for one in listed("--overdue")] == ["Olga"]
+    assert " 2026-01-31 late" in deviations("list", "--overdue")
     assert refused(*step, "close", first, "--as", "Cleo") == "not-judged"
     assert refused(*step, "comment", first, "seen") == "nobody"
     deviations("comment", first, "the agent skipped the login", "--as", "Olga")
