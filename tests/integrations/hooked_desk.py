@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from framework_agents import FrameworkAgent
+from framework_agents import FrameworkAgent, Reply
 
 from sopilot.agent.approvers import RoleApprovers, ScriptedUser
 from sopilot.agent.reference.executor import Reference
 from sopilot.audit.audit import audit_trace
-from sopilot.protocols import Message, ModelReply, ModelRequest, ToolResult
+from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolResult
 from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
@@ -117,6 +118,17 @@ def check_run(hooked: HookedDesk, outcome: str) -> None:
 async def bare_hook() -> ProcedureHook:
     """A hook at an example where nothing has happened yet."""
     return await ProcedureHook.open(MemoryStore(), open_source("bank").briefing(), view_named("pg"))
+
+
+def one_call(name: str, **arguments: JSON) -> Reply:
+    """A model that makes one call, and is done."""
+
+    async def reply(dialog: Sequence[Message], slot: str, names: Sequence[str]) -> ModelReply:
+        if any(message.role == "tool" for message in dialog):
+            return ModelReply("done")
+        return ModelReply("", (ToolCall("c1", name, json.dumps(arguments)),))
+
+    return reply
 
 
 def last_result(hook: ProcedureHook) -> tuple[bool, JSON]:

@@ -16,7 +16,7 @@ from agents import FunctionTool, RunConfig, WebSearchTool, function_tool
 from agents.mcp import MCPServerStdio
 from agents.run import CallModelData, ModelInputData
 from agents.tool_context import ToolContext
-from framework_agents import EVERY_FRAMEWORK, FrameworkAgent, LangChainAgent
+from framework_agents import EVERY_FRAMEWORK, FrameworkAgent, LangChainAgent, PydanticAIAgent
 from hooked_desk import (
     EXECUTED,
     REFUSED,
@@ -25,27 +25,15 @@ from hooked_desk import (
     converse,
     desk_agent,
     last_result,
+    one_call,
     opened,
 )
-from langchain.agents import create_agent
-from langchain_core.language_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException, tool
 from pydantic import BaseModel
-from pydantic_ai import Agent as PydanticAgent
-from pydantic_ai.messages import (
-    BinaryContent,
-    ModelMessage,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturn,
-)
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.messages import BinaryContent, ToolReturn
 
-from sopilot.integrations.langchain import SopilotMiddleware
 from sopilot.integrations.openai_agents import hooked_config, hooked_tools
-from sopilot.integrations.pydantic_ai import SopilotCapability
 from sopilot.messages.errors import UserMistake
 
 BOTH_ENDINGS = pytest.mark.parametrize("case", [EXECUTED, REFUSED], ids=["executed", "refused"])
@@ -110,16 +98,9 @@ async def test_a_message_that_says_error_is_no_result(arguments: dict[str, Any])
         raise ToolException("no such account")
 
     read_balance.handle_tool_error = True
-    call = {"name": "read_balance", "args": arguments, "id": "c1"}
-    model = GenericFakeChatModel(
-        messages=iter([AIMessage("", tool_calls=[call]), AIMessage("so be it")])
-    )
-    bound: Any = type("Bound", (), {"bind_tools": lambda self, tools, **_: model})
-    chat = model.model_copy()
-    object.__setattr__(chat, "bind_tools", bound().bind_tools)
-    agent: Any = create_agent(chat, [read_balance], middleware=[SopilotMiddleware(hook)])
-    state = await agent.ainvoke({"messages": [HumanMessage("hello")]})
-    (answer,) = [each for each in state["messages"] if isinstance(each, ToolMessage)]
+    agent = LangChainAgent(hook, [read_balance], one_call("read_balance", **arguments))
+    await agent.say("hello")
+    (answer,) = [each for each in agent.history if isinstance(each, ToolMessage)]
     assert answer.status == "error"
     if "username" in arguments:
         assert not last_result(hook)[0]
@@ -223,21 +204,10 @@ async def test_objects_of_the_agents_own_reach_its_tool_and_plain_values_the_tra
         return ToolReturn({"day": order.day}, content=[picture])
 
     hook = await bare_hook()
-    turns = iter(
-        [
-            ModelResponse([ToolCallPart("read_ledger", {"order": {"day": "2026-01-02"}}, "c1")]),
-            ModelResponse([TextPart("done")]),
-        ]
-    )
-
-    async def model(history: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-        return next(turns)
-
-    agent = PydanticAgent(
-        FunctionModel(model), tools=[read_ledger], capabilities=[SopilotCapability(hook)]
-    )
-    result = await agent.run("hello")
+    script = one_call("read_ledger", order={"day": "2026-01-02"})
+    agent = PydanticAIAgent(hook, [read_ledger], script)
+    await agent.say("hello")
     assert seen == [Order(day=date(2026, 1, 2))]
     assert last_result(hook) == (True, {"day": "2026-01-02"})
-    assert "PNG" in repr(result.all_messages()), "the picture is still there"
+    assert "PNG" in repr(agent.history), "the picture is still there"
     await hook.close()

@@ -127,7 +127,7 @@ class LangChainAgent:
     ) -> None:
         middleware = [SopilotMiddleware(hooks, pauses=pauses, slot_last=slot_last)]
         self.agent: Any = create_agent(_Chat(reply=reply), tools, middleware=middleware, **options)
-        self._history: list[BaseMessage] = []
+        self.history: list[BaseMessage] = []
 
     @staticmethod
     def tool(function: Callable[..., Any], name: str) -> Any:
@@ -159,11 +159,11 @@ class LangChainAgent:
         return {**self.limit, "configurable": {"thread_id": conversation} if conversation else {}}
 
     def _asked(self, text: str) -> dict[str, Any]:
-        return {"messages": [*self._history, HumanMessage(text)]}
+        return {"messages": [*self.history, HumanMessage(text)]}
 
     def _heard(self, state: dict[str, Any]) -> str:
-        self._history[:] = state["messages"]
-        return str(self._history[-1].text)
+        self.history[:] = state["messages"]
+        return str(self.history[-1].text)
 
     async def say(self, text: str, conversation: str | None = None) -> str:
         config = self.config(conversation)
@@ -265,7 +265,7 @@ class OpenAIAgentsAgent:
         own = hooked_tools(hooks, tools, pauses=pauses)
         self.agent: OpenAIAgent[Any] = OpenAIAgent(name="desk", model=_Model(reply), tools=own)
         self._configs: dict[str | None, RunConfig] = {}
-        self._history: list[Any] = []
+        self.history: list[Any] = []
         self.interruptions: list[Any] = []
 
     @staticmethod
@@ -295,11 +295,11 @@ class OpenAIAgentsAgent:
         return self._configs[conversation]
 
     def _asked(self, text: str) -> list[Any]:
-        return [*self._history, {"role": "user", "content": text}]
+        return [*self.history, {"role": "user", "content": text}]
 
     def _heard(self, result: Any) -> str:
         self.result = result
-        self._history[:] = result.to_input_list()
+        self.history[:] = result.to_input_list()
         return str(result.final_output)
 
     async def say(self, text: str, conversation: str | None = None) -> str:
@@ -391,7 +391,7 @@ class PydanticAIAgent:
             capabilities=[SopilotCapability(hooks, pauses=pauses)],
             **options,
         )
-        self._history: list[Any] = []
+        self.history: list[Any] = []
 
     @staticmethod
     def tool(function: Callable[..., Any], name: str) -> Any:
@@ -413,23 +413,23 @@ class PydanticAIAgent:
         )
 
     def _heard(self, result: Any) -> str:
-        self._history[:] = result.all_messages()
+        self.history[:] = result.all_messages()
         return str(result.output)
 
     async def say(self, text: str, conversation: str | None = None) -> str:
-        history = list(self._history)
+        history = list(self.history)
         return self._heard(
             await self.agent.run(text, message_history=history, conversation_id=conversation)
         )
 
     async def stream(self, text: str) -> str:
-        async with self.agent.run_stream(text, message_history=list(self._history)) as result:
+        async with self.agent.run_stream(text, message_history=list(self.history)) as result:
             said = await result.get_output()
-            self._history[:] = result.all_messages()
+            self.history[:] = result.all_messages()
         return str(said)
 
     def say_blocking(self, text: str) -> str:
-        return self._heard(self.agent.run_sync(text, message_history=list(self._history)))
+        return self._heard(self.agent.run_sync(text, message_history=list(self.history)))
 
 
 FRAMEWORKS: dict[str, type[FrameworkAgent]] = {

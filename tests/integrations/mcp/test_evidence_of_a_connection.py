@@ -10,6 +10,7 @@ import os
 import shlex
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -81,29 +82,15 @@ async def test_an_upstream_over_http_is_started_anew_between_proof_and_act() -> 
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
     command = odd_command("bank", "close-empty", "--http", str(port))
-    async with process(command, url) as first:
+    async with AsyncExitStack() as servers:
+        first = await servers.enter_async_context(process(command, url))
 
         async def restart(upstream: Any) -> None:
             first.kill()
             await first.wait()
-            second = await asyncio.create_subprocess_exec(*command)
-            started.append(second)
-            for _ in range(300):
-                try:
-                    _, writer = await asyncio.open_connection("127.0.0.1", port)
-                except OSError:
-                    await asyncio.sleep(0.1)
-                else:
-                    writer.close()
-                    return
+            await servers.enter_async_context(process(command, url))
 
-        started: list[asyncio.subprocess.Process] = []
-        try:
-            await lost_in_between(restart, url)
-        finally:
-            for one in started:
-                one.terminate()
-                await one.wait()
+        await lost_in_between(restart, url)
 
 
 DESKS = """
