@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -57,8 +57,10 @@ async def at_work(
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
-    return MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "s.db")
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    store = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "s.db")
+    yield store
+    await store.close()
 
 
 async def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None:
@@ -84,7 +86,6 @@ async def test_a_sweep_finds_what_a_killed_owner_left_open(store: Store) -> None
     waiting = await waiting_in(store, session.id, clock=clock)
     assert [one.call_id for one in waiting.unknown] == ["t"]
     work.cancel()
-    await store.close()
 
 
 class Refusing(MemoryStore):
@@ -136,7 +137,6 @@ async def test_an_owner_that_was_only_slow_records_what_the_tool_said(store: Sto
     assert session.unknown_outcomes == ()
     assert (await store.record(session.id)).summary["status"] != "unknown"
     assert await store.unresolved(now=clock.now()) == []
-    await store.close()
 
 
 @pytest.mark.parametrize("happened", [True, False])
@@ -163,7 +163,6 @@ async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
         if happened
         else ["`t` was resolved by a person, and its tool then said that it took effect"]
     )
-    await store.close()
 
 
 class BreakingOff(Hanging):
@@ -190,7 +189,6 @@ async def test_a_tool_that_breaks_off_after_the_lease_was_lost_takes_nothing_bac
         await work
     left = await store.record(session.id)
     assert (left.head, left.owner, left.summary["status"]) == (swept.head, "", "unknown")
-    await store.close()
 
 
 async def test_a_settled_call_is_history_in_the_audit() -> None:
@@ -228,7 +226,6 @@ async def test_decisions_are_left_for_a_session_that_somebody_runs(store: Store)
         done = await session.run_held("w")
         assert done.result is not None
     await session.release()
-    await store.close()
 
 
 @pytest.fixture
