@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from sopbench_checkout import MISSING
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Message, ModelReply, SystemClock, ToolCall
 from sopilot.records.people import change_people
-from sopilot.records.store import Store
 from sopilot.runner.play import Player, PlayScore, resume_play, start_play
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -23,31 +23,26 @@ from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.reference import DOMAINS, TaskReference
 
 
-async def in_pieces(path: Path, task: str, replies: Sequence[ModelReply], view: str) -> PlayScore:
-    """Every message with its own store, simulator and session, as other processes have."""
-
-    async def anew(use: Callable[[Store], Awaitable[Player]]) -> Player:
-        store = SQLiteStore(path)
-        play = await use(store)
-        await play.close()
-        await store.close()
-        return play
-
-    session_id = (await anew(lambda store: start_play(store, task, view=view))).id
-    for reply in replies:
-
-        async def move(store: Store, reply: ModelReply = reply) -> Player:
-            play = await resume_play(store, session_id)
-            await play.reply(reply)
-            return play
-
-        await anew(move)
+@asynccontextmanager
+async def gone_on_with(path: Path, session_id: str) -> AsyncIterator[Player]:
+    """A play with its own store, simulator and session, as another process has."""
     store = SQLiteStore(path)
     play = await resume_play(store, session_id)
-    score = await play.finish()
+    yield play
     await play.close()
     await store.close()
-    return score
+
+
+async def in_pieces(path: Path, task: str, replies: Sequence[ModelReply], view: str) -> PlayScore:
+    store = SQLiteStore(path)
+    play = await start_play(store, task, view=view)
+    await play.close()
+    await store.close()
+    for reply in replies:
+        async with gone_on_with(path, play.id) as again:
+            await again.reply(reply)
+    async with gone_on_with(path, play.id) as again:
+        return await again.finish()
 
 
 def replies_of(messages: Sequence[Message]) -> list[ModelReply]:
