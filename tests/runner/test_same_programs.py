@@ -131,3 +131,12 @@ def test_a_reader_of_the_full_state_is_taken_first_by_its_tool_list_alone() -> N
     assert "read_ledger" in verified_by("full-state")
     assert "read_ledger" not in verified_by("official") >= {"find_account", "read_balance"}
     assert "read_ledger" not in verified_by(None)
+
+
+def test_a_guard_view_guards_more_than_the_handbook(trace: Path) -> None:
+    """There each procedure's action is guarded, and the program is the handbook's all the same."""
+    free = trace.with_name("lax.yaml")
+    free.write_text(LAX.replace(", irreversible: true", ""))
+    session = json.loads(call("run", str(free), "--view", "guard", "--json").stdout)["session"]
+    assert call("audit", session, "--handbook", str(free)).exit_code == 0
+    assert call("audit", session, "--handbook", str(trace.with_name("strict.yaml"))).exit_code == 1

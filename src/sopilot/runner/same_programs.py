@@ -13,6 +13,7 @@ from sopilot.compiler.pipeline import compile_procedure
 from sopilot.program.codec import program_to_yaml
 from sopilot.program.model import Act, Program
 from sopilot.runner.sources import TOOL_LISTS, FolderSource, compile_source, open_source
+from sopilot.views.briefing import Briefing
 
 
 def others(handbook: str, ran: Mapping[int, Mapping[str, Program]]) -> list[Finding]:
@@ -33,7 +34,7 @@ def _strange(handbook: str, programs: Mapping[str, Program]) -> Iterator[tuple[s
     if not programs:
         yield "session", "there is no program at all"
     for goal, program in programs.items():
-        made = list(_compiled(handbook, goal, program))
+        made = [form for item in _compiled(handbook, goal, program) for form in _forms(item)]
         if not made:
             yield goal, "it has no such goal"
         elif program_to_yaml(program) not in map(program_to_yaml, made):
@@ -42,12 +43,17 @@ def _strange(handbook: str, programs: Mapping[str, Program]) -> Iterator[tuple[s
             yield goal, f"the program that ran is another one{by}"
 
 
-def _compiled(handbook: str, goal: str, ran: Program) -> Iterator[Program]:
+def _forms(briefing: Briefing) -> tuple[Program, ...]:
+    """The program as it compiles, and as the views `guard` and `guard-auto` run it."""
+    return (*briefing.programs.values(), *briefing.guarding().values())
+
+
+def _compiled(handbook: str, goal: str, ran: Program) -> Iterator[Briefing]:
     """The program as it compiles now, for the tools of the session."""
     tools = ran.source.tools
     if handbook.startswith("sopbench:"):
         yield from (
-            unit.program
+            Briefing(unit.handbook, {goal: unit.program})
             for unit in compile_source(handbook, tools=tools or None)
             if unit.procedure.name == goal
         )
@@ -55,19 +61,20 @@ def _compiled(handbook: str, goal: str, ran: Program) -> Iterator[Program]:
     source = open_source(handbook)
     if isinstance(source, FolderSource):
         if goal == source.folder.goal:
-            yield source.folder.program
+            yield Briefing(source.handbook, {goal: source.folder.program})
         return
     if goal not in source.handbook.procedures:
         return
     if tools in TOOL_LISTS:
-        yield from (unit.program for unit in source.units(goal=goal, tools=tools))
+        for unit in source.units(goal=goal, tools=tools):
+            yield Briefing(unit.handbook, {goal: unit.program})
         return
     whole = compile_procedure(source.handbook, goal, tools=tools)
-    yield whole.program
+    yield Briefing(source.handbook, {goal: whole.program})
     part = compile_procedure(source.handbook, goal, offered=_called(ran), tools=tools)
     # For fewer tools, but with nothing that can no longer be verified.
     if set(part.missing_recipes) <= set(whole.missing_recipes):
-        yield part.program
+        yield Briefing(source.handbook, {goal: part.program})
 
 
 def _called(program: Program) -> frozenset[str]:
