@@ -21,6 +21,8 @@ from pydantic import BaseModel, Field, field_serializer
 import refund_shop
 import sopilot
 from refund_shop import Shop
+from sopilot.protocols import SystemClock
+from sopilot.records.people import change_people
 from sopilot.stores.memory import MemoryStore
 
 BOOK = refund_shop.BOOK.replace("CONFIRM", "false")
@@ -67,6 +69,24 @@ def test_a_call_is_blocked_then_proven_then_carried_out(book: Path, shop: Shop) 
         assert shop.paid == []
         assert refund("anna", "o-1", 50) == "paid 50"
     assert shop.paid == [("anna", "o-1", 50)]
+
+
+@pytest.mark.parametrize("secret", [", secret: true", ""])
+def test_a_store_that_requires_privacy_hides_no_value_from_the_agent(
+    tmp_path: Path, shop: Shop, secret: str
+) -> None:
+    store, book = MemoryStore(), tmp_path / "refunds.yaml"
+    book.write_text(BOOK.replace(", secret: true", secret), "utf-8")
+    demand = {"what": "privacy", "on": True}
+    asyncio.run(change_people(store, "demanded", demand, who=None, clock=SystemClock()))
+    _, _, refund = tools_of(shop, book, store=store)
+    with sopilot.conversation("c-1"), pytest.raises(sopilot.Missing) as missing:
+        refund("anna", "o-1", 50)
+    assert missing.value.agenda == (
+        'login(customer="anna", password=…)',
+        'find_order(customer="anna", order="o-1")',
+    )
+    assert all(call in str(missing.value) for call in missing.value.agenda)
 
 
 def test_a_refusal_says_what_is_not_so_and_its_remedy(book: Path, shop: Shop) -> None:

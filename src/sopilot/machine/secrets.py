@@ -102,8 +102,8 @@ class SecretPlaces:
         return self._strange(self._supplied(event.kind, event.payload))
 
     def _strange(self, value: _Supplied | None) -> frozenset[str]:
-        if value is None or value.declared is None or value.arguments.keys() <= value.declared:
-            return _NONE
+        if not self.names or value is None or value.declared is None:
+            return _NONE  # where nothing is secret, no name is a misspelt one
         return frozenset(value.arguments) - value.declared - self.names
 
     def kept_back_in(self, event: Event) -> frozenset[str]:
