@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from attack_table import VIEWS_WITH_A_MACHINE
@@ -11,6 +12,7 @@ from attacks_on_values import Given, State
 from every_interface import ScriptedAttacker
 from scripted_moves import DONE, ENTER, Case, Move, RecordingTools, Script, call, say, start
 
+import sopilot
 from sopilot.agent.loop import open_run, run_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
@@ -111,3 +113,27 @@ def test_a_yes_fills_one_tank(view: str) -> None:
     # Without a protocol an answer to a question is no new request: the same act isn't repeated.
     acts = 1 if VIEWS[view].guard else 2
     assert len(looped("false", (*first, *asks, act), ["yes"], view).carried_out) == acts
+
+
+@pytest.mark.parametrize("view", ["pg", "fused", "guard", "guard-auto"])
+async def test_a_budget_that_ends_at_a_question_refuses_nothing(tmp_path: Path, view: str) -> None:
+    """The question stays open: a yes to it still counts in a later run."""
+    filled: list[str] = []
+
+    def fill(tank: str, note: str) -> None:
+        filled.append(tank)
+
+    book = tmp_path / "tanks.yaml"
+    book.write_text(HANDBOOK.replace("CONFIRM", "false"), "utf-8")
+    runner = sopilot.load(book, store=MemoryStore())
+    inputs = {"tank": "t", "note": "n"}
+    run = await runner.run("Please.", tools=[fill], inputs=inputs, goal="fill", view=view)
+    endings = [str(run.ending)]
+    for message, most in (("hm", 4), ("yes", 0), ("yes", 4)):
+        run = await runner.resume(
+            run, tools=[fill], message=message, budgets=sopilot.Budgets(user_turns=most)
+        )
+        endings.append(str(run.ending))
+    assert endings == ["waiting", "waiting", "budget", "executed"]
+    assert filled == ["t"]
+    assert run.audit.clean
