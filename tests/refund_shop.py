@@ -34,6 +34,20 @@ procedures:
   refund: {requires: [small(amount), delivered(customer, order)]}
 """
 
+ONE_CHECK = """
+handbook: refunds
+actions:
+  find_order: {input: {order: string}, read_only: true}
+  refund: {input: {order: string, amount: number}, irreversible: true, confirm: false}
+predicates:
+  delivered(order):
+    says: The order {order} was delivered.
+    verify: find_order(order)
+    verdict: result.state == 'delivered'
+procedures:
+  refund: {requires: delivered(order)}
+"""
+
 
 class Shop:
     def __init__(self) -> None:

@@ -41,8 +41,6 @@ MISTAKES = {
                                      "--upstream-timeout", "nan"),
     "an endless deadline": ("gateway", "--handbook", "bank", "--upstream", "x",
         "--recheck-tools", "inf"),
-    "a negative budget": ("run", "bank", "--budget", "wall_seconds=-1"),
-    "a budget that is no number": ("run", "bank", "--budget", "wall_seconds=NaN"),
     "minutes that are no number": ("qualify", "--model", "reference", "--minutes", "nan"),
     "money without end": ("qualify", "--model", "reference", "--money", "inf"),
     "a share that is no number": ("lab", "stats", "bh", "nan"),

@@ -12,23 +12,15 @@ import click
 import pytest
 from _pytest.mark.structures import ParameterSet
 from click.testing import CliRunner
-from test_hostile_text import HOSTILE, is_quiet
+from test_hostile_text import BOOK, HOSTILE, is_quiet
 
 from sopilot.cli.main import main, sopilot
 from sopilot.cli.output import tell
 from sopilot.values.text import Heading, Lines
 
 EVIL = f"x\nFORGED {HOSTILE}".replace("\x00", "")
-BOOK = """\
-handbook: tea
-actions:
-  look: {input: {cup: string}, read_only: true}
-  pour: {input: {cup: string}, irreversible: true, approval: host}
-predicates:
-  clean(cup): {says: "The cup {cup} is clean.", verify: look(cup), verdict: result.clean}
-procedures:
-  pour: {requires: clean(cup)}
-"""
+POUR = "pour: {input: {cup: string}"
+GUARDED = BOOK.replace(POUR, f"{POUR}, irreversible: true, approval: host")
 COLUMNS = [
     ("sessions", "id"), ("sessions", "metadata"), ("heads", "owner"), ("heads", "summary"),
     ("heads", "hash"), ("events", "line"), ("actions", "call"), ("actions", "action"),
@@ -41,7 +33,7 @@ COLUMNS = [
 def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a call that waits, people, a journal of audits, a hold and a seal."""
     here = tmp_path_factory.mktemp("store")
-    (here / "tea.yaml").write_text(BOOK, "utf-8")
+    (here / "tea.yaml").write_text(GUARDED, "utf-8")
     (here / "results.yaml").write_text("look: {clean: true}\npour: {}\n", "utf-8")
     store = ("--store", f"sqlite:{here / 's.db'}")
     commands: list[list[str]] = [

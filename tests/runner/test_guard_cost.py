@@ -9,20 +9,7 @@ from typing import Literal
 import pytest
 
 import sopilot
-
-BOOK = """
-handbook: refunds
-actions:
-  find_order: {input: {order: string}, read_only: true}
-  refund: {input: {order: string, amount: number}, irreversible: true, confirm: false}
-predicates:
-  delivered(order):
-    says: Order {order} was delivered.
-    verify: find_order(order)
-    verdict: result.state == 'delivered'
-procedures:
-  refund: {requires: delivered(order)}
-"""
+from refund_shop import ONE_CHECK
 
 
 @pytest.mark.parametrize(("verify", "most"), [("ask", 3_000), ("auto", 5_000)])
@@ -30,7 +17,7 @@ async def test_a_guarded_call_costs_the_same_beside_any_number_of_answers(
     tmp_path: Path, verify: Literal["ask", "auto"], most: int
 ) -> None:
     book = tmp_path / "refunds.yaml"
-    book.write_text(BOOK, "utf-8")
+    book.write_text(ONE_CHECK, "utf-8")
 
     async def find_order(order: str) -> dict[str, str]:
         return {"state": "delivered"}

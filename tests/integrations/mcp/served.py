@@ -19,20 +19,6 @@ from sopilot.records.store import Store
 from sopilot.tasks.examples.example import load_example
 from warm import warm_python
 
-BOOK = """
-handbook: refunds
-actions:
-  find_order: {input: {order: string}, read_only: true}
-  refund: {input: {order: string, amount: number}, irreversible: true, confirm: false}
-predicates:
-  delivered(order):
-    says: The order {order} was delivered.
-    verify: find_order(order)
-    verdict: result.state == 'delivered'
-procedures:
-  refund: {requires: delivered(order)}
-"""
-"""The handbook of `shop_upstream.py`."""
 ODD = Path(__file__).with_name("odd_upstream.py")
 
 

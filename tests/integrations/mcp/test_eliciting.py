@@ -18,12 +18,13 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 from mcp_servers import over_http, serving
 from reference_client import texts
-from served import BOOK, sopilot_command
+from served import sopilot_command
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "policies"))
 
 from policy_desk import ALL, HANDBOOK, PROGRAMS, AirTools
 
+from refund_shop import ONE_CHECK
 from small_desks import programs_of
 from sopilot.handbook.reader import load_handbook
 from sopilot.integrations.mcp.options import HttpSettings
@@ -201,7 +202,7 @@ async def test_a_round_is_answered_once_by_its_own_call() -> None:
 
 
 def guarding() -> tuple[McpServer, SimulatedTools]:
-    handbook = load_handbook(BOOK.replace("confirm: false", 'confirm: "Pay {amount}."'))
+    handbook = load_handbook(ONE_CHECK.replace("confirm: false", 'confirm: "Pay {amount}."'))
     programs = programs_of(handbook)
     delivered = ScriptedAnswer(ToolResult(True, {"state": "delivered"}))
     tools = SimulatedTools(handbook.actions, {"find_order": (delivered,)})

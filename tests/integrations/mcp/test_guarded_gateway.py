@@ -18,13 +18,14 @@ from gateway_scenes import call, offered
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from reference_client import texts
-from served import BOOK, free_port, process, sopilot_command
+from served import free_port, process, sopilot_command
 
+from refund_shop import ONE_CHECK
 from warm import warm_python
 
 SHOP = Path(__file__).with_name("shop_upstream.py")
-JUDGED = BOOK.replace("    verdict: result.state == 'delivered'\n", "    judged_by: model\n")
-CLAIMED = BOOK.replace(
+JUDGED = ONE_CHECK.replace("    verdict: result.state == 'delivered'\n", "    judged_by: model\n")
+CLAIMED = ONE_CHECK.replace(
     "procedures:\n  refund: {requires: delivered(order)}",
     "  bought(order, buyer):\n"
     "    says: The order {order} was bought by {buyer}.\n"
@@ -48,7 +49,7 @@ def command(folder: Path, book: str, *options: str) -> tuple[str, ...]:
 
 @asynccontextmanager
 async def shop(
-    folder: Path, *options: str, book: str = BOOK, environment: dict[str, str] | None = None
+    folder: Path, *options: str, book: str = ONE_CHECK, environment: dict[str, str] | None = None
 ) -> AsyncIterator[Client]:
     started, *arguments = command(folder, book, *options)
     server = StdioServerParameters(command=started, args=arguments, env=environment)
@@ -165,7 +166,7 @@ async def test_a_value_that_was_given_for_one_call_is_no_claim_about_another(
 
 async def test_what_people_amend_is_carried_out_when_the_agent_calls_again(tmp_path: Path) -> None:
     """In place of its own call, or as its own call with their arguments."""
-    book = BOOK.replace("confirm: false", "confirm: false, approval: boss")
+    book = ONE_CHECK.replace("confirm: false", "confirm: false, approval: boss")
     book = book.replace("requires: delivered(order)", "requires: [delivered(order)]")
     store = f"sqlite:{tmp_path}/sessions.db"
 
@@ -192,7 +193,7 @@ async def test_what_people_amend_is_carried_out_when_the_agent_calls_again(tmp_p
 async def test_a_person_decides_for_a_client_that_cannot_ask_its_user(
     decision: str, tmp_path: Path
 ) -> None:
-    book = BOOK.replace("confirm: false", 'confirm: "Pay {amount} back?"')
+    book = ONE_CHECK.replace("confirm: false", 'confirm: "Pay {amount} back?"')
     store = ("--store", f"sqlite:{tmp_path}/sessions.db")
     async with shop(tmp_path, book=book) as client:
         hasty = text(await call(client, "refund", **REFUND))
@@ -233,7 +234,7 @@ async def test_the_user_confirms_in_both_eras(
         questions.append(params.message)
         return types.ElicitResult(action="accept", content={"answer": answer})
 
-    book = BOOK.replace("confirm: false", 'confirm: "Pay {amount} back?"')
+    book = ONE_CHECK.replace("confirm: false", 'confirm: "Pay {amount} back?"')
     async with AsyncExitStack() as stack:
         server: Any
         if over == "http":
@@ -283,7 +284,7 @@ def test_nothing_passes_beside_a_guarded_action_that_no_server_offers(
 ) -> None:
     """Its name may be misspelt in the handbook."""
     ended = subprocess.run(
-        command(tmp_path, BOOK.replace("refund:", "refnd:"), "--pass-through", passed),
+        command(tmp_path, ONE_CHECK.replace("refund:", "refnd:"), "--pass-through", passed),
         capture_output=True, stdin=subprocess.DEVNULL, timeout=60, check=False,
     )  # fmt: skip
     assert ended.returncode != 0
@@ -295,7 +296,7 @@ def test_nothing_passes_beside_a_guarded_action_that_no_server_offers(
 
 
 def test_inputs_that_differ_from_the_servers_are_errors(tmp_path: Path) -> None:
-    book = BOOK.replace(
+    book = ONE_CHECK.replace(
         "find_order: {input: {order: string}",
         "find_order: {input: {order: string, ordr: {type: string, required: false}}",
     ).replace("{order: string, amount: number}", "{order: number}")
