@@ -215,11 +215,11 @@ class Client:
         text, slot = await self._call("refund", {"order": self.order, "amount": self.amount})
         if "rejected" in text or "expired" in text:
             return await self._fail("Nobody has approved it.")
-        if "waits for approval" in text and self.kind == "left":
+        if "is waiting for approval" in text and self.kind == "left":
             self._asked_at = self._asked_at or time.monotonic()
             if time.monotonic() - self._asked_at > 0.8 * self._hour:
                 return await self._fail("Nobody has decided.")
-        if "waits for approval" in text or "outcome" in text.lower() or "twice" in text:
+        if "is waiting for approval" in text or "outcome" in text.lower() or "twice" in text:
             await asyncio.sleep(self._hour * random.uniform(0.05, 0.2))
             return text, await self.frame()
         # Not now, and known as that; or it was settled by people a moment ago, and stands behind.

@@ -35,7 +35,8 @@ from sopilot_lab.statistics.intervals import SEED
 RANDOM_CASES = 400
 """Enough to see that a proposition is checked; its campaign has hundreds of times as many."""
 OTHER_COPY = (
-    "the recordings of this copy lack some configurations, and the study says not which it counted"
+    "the recordings of this copy lack some configurations, and the study doesn't say which it "
+    "counted"
 )
 GOALS = {
     "Bank cancel_credit_card": ("0/300", "confirmed defect"),
@@ -183,7 +184,7 @@ def _compiler() -> Iterator[Claim]:
         ("Compiler source lines (nonblank/noncomment)", "1,118 (978)", _effort("Compiler"), own),
         ("Factorial/language emitters", "432 (372)", _effort("Emitters"), own),
         ("Production-loader validator", "112 (94)", _effort("Program:"),
-         "ours checks meaning, not only form, and the count holds codec and printer too"),
+         "ours checks meaning, not only form, and the count includes the codec and the printer"),
         ("Goal-specific hand mappings", "0", _effort("Goals named"), ""),
         ("Hand-written stateful predicate templates", "2", lambda: _effort("Stateful gates")()[0],
          ""),
@@ -225,7 +226,7 @@ def _compiler() -> Iterator[Claim]:
     yield Claim(
         "sec:soft", "830 programs compile in", "~0.1 s", _compile_seconds,
         "python benchmarks/compile_speed.py", REPRODUCED,
-        "it is this machine, as busy as it was; rendering included", needs_checkout=True,
+        "it was measured on our machine under load, rendering included", needs_checkout=True,
     )  # fmt: skip
 
 

@@ -151,7 +151,7 @@ async def test_a_call_behind_a_step_that_does_not_fit_is_not_made() -> None:
     model = ScriptedModel([wrong, ModelReply("I give up.")])
     played = await play("bank", TASK, "fused", model=model)
     assert "domain_call" not in played.kinds()
-    assert "the previous step didn't fit" in str(played.notes("malformed_call"))
+    assert "the previous step was rejected" in str(played.notes("malformed_call"))
 
 
 VIEW_SWITCHES = [one.name for one in fields(FusedSwitches) if isinstance(one.default, bool)]

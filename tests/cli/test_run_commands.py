@@ -101,7 +101,7 @@ def test_results_are_in_chinese() -> None:
 def test_waiting_for_an_approval_is_called_waiting() -> None:
     done = call("run", "bank", "--task", "wire-boat-yard", "--approve", "auditor")
     assert done.exit_code == 4, done.output
-    assert "waiting: `wire_abroad` waits for approval: 1 of 2" in done.stdout
+    assert "waiting: `wire_abroad` is waiting for approval: 1 of 2" in done.stdout
     assert ": waiting, no findings so far, chain verified" in done.stdout
     assert ": waiting, no findings" in call("audit", "last").stdout
 
@@ -146,7 +146,7 @@ def test_chat_waits_for_an_approval_and_is_resumed(typed: str) -> None:
     done = call("chat", "bank", "--task", "refund-unknown-shop", typed=request + typed)
     assert done.exit_code == 4, done.output
     assert "first it asks for the `goal`, one of: transfer, " in done.output.lower()
-    assert "waiting: `refund_dispute` waits for approval" in done.output
+    assert "waiting: `refund_dispute` is waiting for approval" in done.output
     assert "refund_dispute" in call("approvals", "list", "last").output
     assert as_json("resume", "last")["ending"] == "waiting"
 

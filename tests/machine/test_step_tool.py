@@ -182,8 +182,8 @@ def test_the_answer_says_what_was_done_where_it_stands_and_what_fits() -> None:
         "return holds=true|false; fail."
     )
     assert step_answer(run.do(Complete()), run.machine) == (
-        "Nothing was done: the program does not accept at "
-        "transfer/any_of_funds/funds_cover@read: the goal is not reached yet.\n"
+        "Nothing was done: the program can't complete at "
+        "transfer/any_of_funds/funds_cover@read: the goal hasn't been reached yet.\n"
         "Now at transfer/any_of_funds/funds_cover@read.\n"
         'Fits: call tool read_balance(username="bob"); call tool read_ledger(); '
         "call tool read_part_one(); call tool read_part_two(n=2); "

@@ -309,7 +309,7 @@ async def test_an_answer_that_there_is_nothing_is_read_again_too(broken: bool) -
     await desk.call("read_block", user="ann")
     await desk.push()
     if broken:
-        await desk.held("pay", "failed when it was called last", user="ann")
+        await desk.held("pay", "failed the last time it was called", user="ann")
     else:
         await desk.done("pay", user="ann")
     assert len(desk.made("read_block")) == 2

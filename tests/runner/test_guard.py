@@ -651,7 +651,7 @@ def test_a_read_of_the_runtime_that_failed_is_made_again_with_the_next_attempt(
     with sopilot.conversation("c-1"):
         login("anna", "sesame")
         for attempt in range(failing):
-            with pytest.raises(sopilot.Refused, match="failed when it was called last"):
+            with pytest.raises(sopilot.Refused, match="failed the last time it was called"):
                 refund("anna", "o-1", 50)
             assert shop.reads == attempt + 1
         assert refund("anna", "o-1", 50) == "paid 50"

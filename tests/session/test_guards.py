@@ -281,7 +281,7 @@ async def test_a_tool_that_fails_with_false_has_not_answered() -> None:
     await claim_every_check(session, "wire")
     answer = await attempt(session, "wire")
     assert answer.status is CallStatus.HELD
-    assert "failed when it was called last" in answer.problem
+    assert "failed the last time it was called" in answer.problem
 
 
 APPROVED = """

@@ -61,7 +61,7 @@ async def test_journals_are_chained_and_are_no_sessions(
     odd = Event(0, 0.0, "model", "user_said", None, "", {"text": "x"})
     stored.events[:] = seal_all([odd], genesis(name))
     stored.head = Head(name, 0, stored.events[0].hash)
-    with pytest.raises(StoreCorrupt, match=r"event 0 of journal\.diary is no note"):
+    with pytest.raises(StoreCorrupt, match=r"event 0 of journal\.diary isn't a note"):
         await entries(store, "diary")
     stored.events[:], stored.head = whole, record.head
     await store.acquire(name, owner="x", now=clock.now(), lease_seconds=99)

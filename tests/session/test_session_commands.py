@@ -152,7 +152,7 @@ def test_a_second_approval_by_one_person_says_that_it_adds_nothing(waiting: str)
     assert "still 1 of 2 approvals: another person in another role must approve" in again.output
     twice = run(*vote, "ANN", "--role", "supervisor")
     assert twice.exit_code == 2
-    assert "has approved as supervisor already" in twice.output
+    assert "has already approved as supervisor" in twice.output
     assert run(*vote, "Bo", "--role", "auditor").exit_code == 0
 
 

@@ -108,7 +108,7 @@ async def test_a_back_up_is_a_store_and_goes_into_either_kind(
         with pytest.raises(UserMistake, match="mixed"):
             await restore(target, file)
         await target.close()
-    with pytest.raises(UserMistake, match="exists already"):
+    with pytest.raises(UserMistake, match="already exists"):
         await back_up(store, file)
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
 

@@ -124,7 +124,7 @@ def check(paths: tuple[str, ...], schema: bool) -> Output | None:
 @flag("--stdout", "Print the result; change no file.", "to_stdout")
 @AS_JSON
 def format_files(files: tuple[str, ...], dry: bool, to_stdout: bool) -> Output | None:
-    """Format handbooks and scenario files. Comments and order stay."""
+    """Format handbooks and scenario files. Comments and order are preserved."""
     if dry and to_stdout:
         raise UserMistake("use either `--check` or `--stdout`")
     mistakes: list[Diagnostic] = []

@@ -35,7 +35,7 @@ def command() -> None:
 @click.argument("handbook")
 @option(
     "--http HOST:PORT",
-    "Address to serve; port 0 is any free one.",
+    "Address to listen on; port 0 picks a free port.",
     "address",
     default=ADDRESS,
     show_default=True,

@@ -24,7 +24,7 @@ NUMBER = click.argument("number", type=int, metavar="VERSION")
 @click.group()
 def command() -> None:
     """Manage versions of handbooks. If the store requires it (`sopilot people require sign-off`),
-    a version runs only while it is in force and after somebody other than its author has signed
+    a version runs only while it is in force and after someone other than its author has signed
     it off. Sessions keep the version they began with."""
 
 

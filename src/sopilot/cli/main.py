@@ -142,7 +142,7 @@ def _check_text(texts: Sequence[str]) -> None:
         try:
             argument.encode()
         except UnicodeEncodeError:
-            message = f"`{argument}` holds bytes that aren't text"
+            message = f"`{argument}` contains bytes that aren't text"
             help = "write it in the encoding of this terminal"
             raise mistake("not-text", message, help=help) from None
 

@@ -23,7 +23,7 @@ from sopilot.runner.store_access import StoreAccess
 def command() -> None:
     """Manage who decides about waiting calls: people, roles, tokens, limits and deputies.
 
-    Every change is an entry of a journal that is sealed with the sessions. Once somebody in the
+    Every change is an entry of a journal that is sealed with the sessions. Once someone in the
     role `administrator` has a token, only administrators can change anything here.
     """
 
@@ -54,7 +54,7 @@ entries.add(
     read=limit_details,
 )  # fmt: skip
 entries.add(
-    "deputy", "deputy_named", "Let NAME decide for somebody in a role, between two dates.", NAME,
+    "deputy", "deputy_named", "Let NAME decide for someone in a role, between two dates.", NAME,
     option("--for NAME", "Person for whom NAME decides.", "for", required=True),
     option("--role", "Role in which NAME decides.", required=True),
     option("--from DATE", "First day (UTC).", "begin", required=True),
@@ -96,6 +96,6 @@ EntryCommands(command, issue_token).add(
 @command.command("list")
 @IN_STORE
 def list_people(store: StoreAccess) -> Output:
-    """List everybody, with roles, tokens and deputies."""
+    """List everyone, with roles, tokens and deputies."""
     people = store.read(load_people)
     return Output(people_json(people), people_lines(people))

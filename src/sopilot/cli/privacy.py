@@ -73,7 +73,7 @@ policy.add("lift", "hold_lifted", "Lift a legal hold.", WHAT)
 @command.command()
 @click.option("--subject", "subjects", **_SUBJECT)
 @option("--session ID", "Session (repeatable).", "session_ids", multiple=True, callback=full_id)
-@flag("--due", "All contents past their retention period.")
+@flag("--due", "Erase all contents past their retention period.")
 @flag("--unfinished", "Include sessions whose calls wait for people.")
 @WHY
 @IN_STORE

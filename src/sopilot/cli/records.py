@@ -187,8 +187,8 @@ def verify(
     exchanged or rewritten, and each action record that differs from its trace. Detect a cut or
     rewritten log and an old copy of the store. Exit 1 if anything is missing or altered.
 
-    Later events aren't covered. Without the entries beside the head (a file of `seal --to` has
-    them) a rewritten log is detected, but its former entries aren't named.
+    Later events aren't covered. If the head comes without its entries (a file of `seal --to` has
+    both), the command detects a rewritten log, but can't name the original entries.
     """
     if [head, proof_file, bundle].count(None) != 2:
         raise UserMistake("use --head with a store, or --proof, or --bundle")
@@ -263,7 +263,7 @@ def deviations() -> None:
 
 @deviations.command("list")
 @option(
-    "--state", "List only those in this state.", type=click.Choice(["open", "judged", "closed"])
+    "--state", "List deviations in this state.", type=click.Choice(["open", "judged", "closed"])
 )
 @option("--session ID", "List only deviations of this session.", "session_id", callback=full_id)
 @flag("--overdue", "List only overdue deviations.")

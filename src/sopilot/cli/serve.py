@@ -83,7 +83,7 @@ upstream_options = all_of(
         "Seconds to cache verified tool lists (0: none).",
         type=click.FloatRange(min=0), default=60.0, show_default=True,
     ),
-    flag("--require-pins", "Refuse upstream tools without approval."),
+    flag("--require-pins", "Refuse upstream tools that nobody has approved."),
 )  # fmt: skip
 
 

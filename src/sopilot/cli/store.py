@@ -107,7 +107,7 @@ def release(
 ) -> Output:
     """Release sessions from a fence, and record it.
 
-    First check in the tools' own systems that nobody has made the calls already.
+    First check in the tools' own systems that the calls haven't been made yet.
     """
     if every == bool(session_ids):
         raise UserMistake("name the sessions to release, or use --all")

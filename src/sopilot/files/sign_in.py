@@ -108,7 +108,7 @@ def _document(address: str) -> dict[str, Any]:
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, RecursionError) as problem:
         raise RunEnded(f"{address} cannot be read: {problem}") from None
     if not isinstance(document, dict):
-        raise RunEnded(f"{address} cannot be read: it is no JSON object")
+        raise RunEnded(f"{address} cannot be read: it isn't a JSON object")
     return document
 
 
@@ -122,7 +122,7 @@ def _require_safe(address: str) -> None:
     if (parts.scheme == "https" or local) and not parts.fragment:
         return
     raise mistake(
-        "unsafe-provider", f"`{address}` isn't https: somebody could replace the keys in transit"
+        "unsafe-provider", f"`{address}` isn't https: the keys could be replaced in transit"
     )
 
 

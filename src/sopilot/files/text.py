@@ -41,7 +41,7 @@ def whole_bytes(path: Path) -> bytes:
                 return b"".join(parts)
             parts.append(part)
             length += len(part)
-    message = f"it has more than {most >> 20} MB, or no end"
+    message = f"it is larger than {most >> 20} MB, or never ends"
     raise OSError(errno.EFBIG, message, os.fspath(path))
 
 

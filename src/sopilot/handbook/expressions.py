@@ -123,6 +123,9 @@ def _limits(node: Node, name: str, true: bool) -> set[str]:
 # --- problems that don't depend on values -------------------------------------------------
 
 
+_OF_OTHER_LANGUAGES = {"any": "exists", "count": "size", "len": "size", "length": "size"}
+
+
 class _Checker:
     """Collects calls of unknown functions and operands that can never fit their operator."""
 
@@ -173,7 +176,9 @@ class _Checker:
         function = FUNCTIONS.get(name)
         if function is None:
             known = {*MACROS, "has", *(item.removeprefix(".") for item in FUNCTIONS)}
-            self._report(node, f"unknown function `{plain}`", did_you_mean(plain, known))
+            meant = _OF_OTHER_LANGUAGES.get(plain, plain)
+            help = did_you_mean(meant, known) if meant == plain else f"did you mean `{meant}`?"
+            self._report(node, f"unknown function `{plain}`", help)
             return None
         if function.arity != len(node.parts):
             count = function.arity - name.startswith(".")

@@ -37,7 +37,7 @@ def read_named_requirement(entry: Field, signatures: Signatures) -> None:
         return
     name, parameters = signature.name, tuple(signature.parameters)
     if name in signatures.predicates or name in signatures.requirements:
-        message = f"`{name}` is declared already"
+        message = f"`{name}` is already declared"
         report.error("duplicate-requirement", message, key, "give one of them another name")
         return
     scope = Scope(signatures, f"the requirement `{name}`", frozenset(parameters))
@@ -73,7 +73,7 @@ def read_procedure(entry: Field, signatures: Signatures) -> Procedure | None:
     inputs = read_inputs(report, result, "inputs", what)
     for item in inputs:
         if item.name in names:
-            message = f"`{item.name}` is an input of the action already"
+            message = f"`{item.name}` is already an input of the action"
             report.error("two-meanings", message, result["inputs"].key, f"drop it from {what}")
     names |= {item.name for item in inputs}
     scope = Scope(signatures, what, names, open=goal is None)

@@ -219,7 +219,7 @@ def _validation_by(tool: BaseTool, schema: Any) -> Validate:
 
 
 def _unseen(arguments: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    raise UserMistake("its validators run behind the guard, which can't judge what it receives")
+    raise UserMistake("its validators run after the guard, which can't judge their results")
 
 
 def _thread_id() -> str | None:

@@ -82,7 +82,7 @@ def _read(stored: tuple[tuple[str, str, str], ...]) -> ProgramSet:
     programs = {}
     for goal, digest, text in stored:
         if hashlib.sha256(text.encode()).hexdigest() != digest:
-            raise StoreCorrupt(f"the stored program of `{goal}` is not the one its hash names")
+            raise StoreCorrupt(f"the stored program of `{goal}` doesn't match its hash")
         programs[goal] = program_from_yaml(text, f"{goal}.yaml")
     program_set = ProgramSet(programs)
     # Another release may spell an artifact differently; the stored spelling is the name.

@@ -38,7 +38,7 @@ TITLES: Final[Mapping[str, tuple[str, str]]] = {
     "refusal-without-cause": ("Refusal without a false predicate", "拒绝办理但没有依据"),
     "otherwise-not-started": ("Follow-up of a refusal not started", "拒绝后未启动后续流程"),
     "completion-without-goal": ("Completion without the goal", "目标未达成却宣告完成"),
-    "tipped-off": ("Confidential reason told to the customer", "向客户透露了不得透露的内容"),
+    "tipped-off": ("Confidential reason disclosed to the customer", "向客户透露了不得透露的内容"),
     "claimed-completion": ("Completion claimed but never accepted", "宣称完成，但未被接受"),
     "goal-without-completion": ("Goal reached, process never completed", "目标已达成，流程未结束"),
     "wrong-branch": ("Branch contradicts the results", "分支与已有结果相反"),
@@ -93,7 +93,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "unanswered": ("no answer", "没有结果"),
     "blocked": ("blocked", "已拦截"),
     "overridden": ("carried out, overridden", "人工放行后执行"),
-    "waits": ("waits for approval", "等待审批"),
+    "waits": ("waiting for approval", "等待审批"),
     "rejected": ("rejected", "已驳回"),
     "expired": ("expired", "已过期"),
     "user": ("customer", "客户"),
@@ -152,7 +152,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
         "override: {by} allowed {action} without proof",
         "人工放行：{action} 未经证明，由 {by} 放行",
     ),
-    "nobody_on_record": ("nobody on record", "无记录"),
+    "nobody_on_record": ("an unrecorded person", "未记录的人员"),
     "sop_says": ("the SOP says: {sentence}", "手册规定：{sentence}"),
     "at_place": ("at {place}", "位置：{place}"),
     "refused_line": ("refused: {goal} at #{seq}", "已拒绝：{goal}，事件 #{seq}"),
@@ -176,10 +176,10 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
         "已记录，未拦截：{actions}（手册未保护这些操作）",
     ),
     "card_checks": (
-        "checks {n}{grades}, {evidence}, reused {reused}, rejected operations {rejected}",
+        "checks: {n}{grades}; {evidence}; reused: {reused}; rejected operations: {rejected}",
         "检查 {n}{grades}，{evidence}，复用 {reused}，被驳回的步骤 {rejected}",
     ),
-    "card_calls": ("tool calls {n}, after the goal {after}", "工具调用 {n}，目标完成后 {after}"),
+    "card_calls": ("tool calls: {n}; after the goal: {after}", "工具调用 {n}，目标完成后 {after}"),
     "card_findings": ("findings: {counts}", "发现：{counts}"),
     "no_evidence_needed": ("none of them needs evidence", "均无需证据"),
     "evidence_for": (
@@ -206,7 +206,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "batch_broken": ("broken chains: {n}", "断裂的哈希链：{n}"),
     "batch_code": ("{name} in {n} sessions", "{name}，{n} 个会话"),
     "none": ("none", "无"),
-    "not_needed": ("no verdict of a program needs any", "没有需要证据的程序判断"),
+    "not_needed": ("no verdict needs evidence", "没有需要证据的判断"),
     # --- the page ---
     "Outcome": ("Outcome", "结果"),
     "Checks": ("Checks", "检查"),
@@ -287,7 +287,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "拦截器拒绝了 `{action}`，智能体却报告已调用",
     ),
     "audit.after-goal": (
-        "`{action}` was called although the goal had succeeded already",
+        "`{action}` was called although the goal had already succeeded",
         "目标已完成，仍调用了 `{action}`",
     ),
     "audit.not-running": (
@@ -337,7 +337,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     # --- verdicts ---
     "audit.no-evidence": (
         "`{predicate}` was judged {verdict} although no call since the check began verifies it",
-        "`{predicate}` 被判断为 {verdict}，但其间没有调用能验证该项它的调用",
+        "`{predicate}` 被判断为 {verdict}，但检查开始以来没有能验证该项的调用",
     ),
     "audit.verifiers-failed": (
         "`{predicate}` was judged true although the calls that verify it failed",
@@ -370,7 +370,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "#{seq} 是 `{action}` 的结果，与此处验证无关",
     ),
     "audit.result-other-values": (
-        "#{seq} is a result of `{action}` about other values",
+        "#{seq} is a result of `{action}` for different values",
         "#{seq} 是 `{action}` 针对其他参数值的结果",
     ),
     "audit.result-stale": (
@@ -395,7 +395,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     "audit.not-decided": ("it could not be decided", "无法判断"),
     "audit.holds": ("it is true", "成立"),
     "audit.holds-not": ("it is false", "不成立"),
-    "audit.is-by": ("it is {actual} by {evidence}", "依据 {evidence}，结果为 {actual}"),
+    "audit.is-by": ("it is {actual} according to {evidence}", "依据 {evidence}，结果为 {actual}"),
     "audit.not-led": (
         "the checks so far don't lead to `{action}`",
         "按已做的检查，程序不会到达 `{action}`",
@@ -416,14 +416,14 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{call}` cannot be called: `{name}` has the wrong type",
         "无法调用 `{call}`：`{name}` 的类型不符",
     ),
-    "audit.awaited": ("`{call}` is not answered yet (#{seq})", "`{call}` 尚未返回（#{seq}）"),
+    "audit.awaited": ("`{call}` has no answer yet (#{seq})", "`{call}` 尚未返回（#{seq}）"),
     "audit.earlier-connection": (
         "`{call}` was answered (#{seq}) on an earlier connection",
         "`{call}` 的结果（#{seq}）来自先前的连接",
     ),
     "audit.served-already": (
-        "the user's answer to `{call}` (#{seq}) was used for `{action}` (#{change}) already, and "
-        "each answer serves one call",
+        "the user's answer to `{call}` (#{seq}) was already used for `{action}` (#{change}), and "
+        "each answer counts for one call",
         "`{call}`（#{seq}）已用于 `{action}`（#{change}），用户的一次答复只能用于一次调用",
     ),
     "audit.changed-since": (
@@ -454,11 +454,11 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "审批已{decision}（#{seq}），`{action}` 仍执行",
     ),
     "audit.too-few-approvals": (
-        "`{action}` ran with {n} of {needed} approvals by {roles}",
+        "`{action}` ran with {n} of {needed} approvals from {roles}",
         "`{action}` 执行时只有 {n} / {needed} 项审批（{roles}）",
     ),
     "audit.other-arguments": (
-        "`{action}` ran with other arguments than were approved (#{seq})",
+        "`{action}` ran with different arguments from those approved (#{seq})",
         "`{action}` 执行时的参数与审批的不同（#{seq}）",
     ),
     "audit.held-but-shown": (
@@ -466,7 +466,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 因未经证明被拦截，而记录显示其为 {grade}",
     ),
     "audit.carried-out-already": (
-        "`{action}` was carried out already (#{seq}), and nobody asked for it again",
+        "`{action}` had already been carried out (#{seq}), and nobody asked for it again",
         "`{action}` 已执行（#{seq}），且无人再次请求",
     ),
     "audit.ran-on-older": (
@@ -474,7 +474,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 依据 `{read}`（#{seq}），执行前未重新查询",
     ),
     "audit.other-leaves": (
-        "the recorded proof of `{action}` names other requirements than the trace shows",
+        "the recorded proof of `{action}` and the trace name different requirements",
         "`{action}` 的许可所列条件与记录不符",
     ),
     "audit.recorded-as": (
@@ -511,7 +511,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "`{goal}` 仍可能获准却被拒绝：不成立的检查并不排除它",
     ),
     "audit.ground-withheld": (
-        "the question to the user may be the reason for the refusal",
+        "a withheld question to the user may be the reason for the refusal",
         "向用户询问的内容可能是拒绝的依据",
     ),
     "audit.user-did-not-give": (
@@ -548,7 +548,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     # --- transcripts ---
     "audit.arguments-unreadable": (
-        "the arguments of `{action}`: they are not an object",
+        "the arguments of `{action}`, which aren't an object",
         "`{action}` 的参数不是对象",
     ),
     "audit.effect-unanswered": (
@@ -564,7 +564,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "用户是否再次要求以相同的值执行 `{action}`",
     ),
     "audit.yes-of-another": (
-        "another person than the one who made the request said yes",
+        "someone other than the requester said yes",
         "表示同意的不是提出请求的人",
     ),
     "audit.yes-before-instruction": (

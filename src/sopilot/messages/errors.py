@@ -1,4 +1,5 @@
-"""Everything sopilot raises, by who must act: the user, whoever runs the session, or we.
+"""Every exception that sopilot raises, by the person who must act: the user, the operator of
+the session, or the developers.
 
 A mistake that a model can correct is an answer to it, never an error.
 """
@@ -27,7 +28,7 @@ class UserMistake(SopilotError):
 
 
 def mistake(code: str, message: str, place: Place = _NOWHERE, help: str = "") -> UserMistake:
-    """Of one diagnostic."""
+    """Return a mistake with one diagnostic."""
     return UserMistake([Diagnostic(code, message, place, help)])
 
 
@@ -37,7 +38,7 @@ def unnamed() -> UserMistake:
 
 
 class RunEnded(SopilotError):
-    """A run cannot go on: a budget, a lost store, an unreachable provider."""
+    """A run can't continue: a budget is spent, the store is lost or a provider is unreachable."""
 
 
 class InternalBug(SopilotError):
@@ -45,29 +46,29 @@ class InternalBug(SopilotError):
 
 
 class StoreUnavailable(RunEnded):
-    """Nothing was written, or nobody can say whether it was: disk full, locked, server gone.
+    """A write failed, or its outcome is unknown: disk full, locked, server gone.
 
-    The session in memory is as it was; ``Session.reload`` finds out what the store holds.
+    The session in memory is unchanged; ``Session.reload`` reads the store again.
     """
 
 
 class OutcomeUnrecorded(StoreUnavailable):
-    """A call was sent, and how it ended could not be put on record: nobody may be told that it
-    was not carried out. The session records it when the store is there again."""
+    """A call was sent, but its outcome couldn't be recorded: never report it as not carried
+    out. The session records the outcome once the store is back."""
 
     def __init__(self, action: str, problem: Exception) -> None:
         super().__init__(
-            f"`{action}` was sent, and how it ended could not be recorded ({problem}): its "
-            "outcome is unknown, do not call it again"
+            f"`{action}` was sent, but its outcome couldn't be recorded ({problem}) and counts as "
+            "unknown; don't call it again"
         )
 
 
 class StoreCorrupt(StoreUnavailable):
-    """The store's file is not what was written. Restore a copy; nothing was changed."""
+    """The store's file is damaged. Restore a copy; nothing was changed."""
 
 
 def raise_if_refused(problem: SopilotError) -> None:
-    """A store that is gone or refuses says nothing about the session that was asked for."""
+    """Raise if the store failed, because that says nothing about the requested session."""
     if isinstance(problem, StoreUnavailable) and not isinstance(problem, StoreCorrupt):
         raise problem
 
@@ -91,7 +92,7 @@ class LeaseHeld(RunEnded):
 
 
 class Pruned(RunEnded):
-    """Its events are no longer in this store; its head, its log entries and its actions are."""
+    """The store no longer has the session's events, only its head, log entries and actions."""
 
     def __init__(self, session_id: str) -> None:
         self.session_id = session_id
@@ -102,25 +103,25 @@ class Pruned(RunEnded):
 
 
 class LeaseLost(RunEnded):
-    """Somebody else owns the session now. What was to be written was not. ``sent``: the call
-    whose outcome that was."""
+    """The session has another owner now, so nothing was written. ``sent``: the call whose
+    outcome was lost."""
 
     def __init__(self, session_id: str, sent: str = "") -> None:
         self.session_id = session_id
         self.sent = sent
         unknown = f"; `{sent}` was sent, and its outcome is unknown" if sent else ""
         super().__init__(
-            f"session {session_id} has another owner now; nothing was written{unknown}"
+            f"session {session_id} now has another owner; nothing was written{unknown}"
         )
 
 
 class Conflict(RunEnded):
-    """The stored head is not the one this writer continued from."""
+    """The stored head differs from the head that this writer continued from."""
 
     def __init__(self, session_id: str, expected: int, number: int) -> None:
         self.session_id = session_id
         super().__init__(
-            f"session {session_id} stands at event {number}, not at {expected}; nothing was written"
+            f"session {session_id} is at event {number}, not {expected}; nothing was written"
         )
 
 
@@ -140,7 +141,7 @@ class UnknownSession(UserMistake):
 
 class SessionExists(UserMistake):
     def __init__(self, session_id: str) -> None:
-        super().__init__([Diagnostic("session-exists", f"session `{session_id}` exists already")])
+        super().__init__([Diagnostic("session-exists", f"session `{session_id}` already exists")])
 
 
 class ProgramChanged(UserMistake):
@@ -152,7 +153,7 @@ class ProgramChanged(UserMistake):
             [
                 Diagnostic(
                     "program-changed",
-                    f"the program of `{goal}` is not the one this session was started with "
+                    f"the program of `{goal}` isn't the program that this session started with "
                     f"({_short(stored)} then, {_short(present)} now)",
                     help="resume with the stored program, or accept the change explicitly",
                 )
@@ -162,14 +163,14 @@ class ProgramChanged(UserMistake):
 
 
 class TraceBroken(RunEnded):
-    """A stored trace whose chain does not hold. ``index`` is the first broken event."""
+    """The chain of a stored trace is broken. ``index`` is the first broken event."""
 
     def __init__(self, session_id: str, index: int) -> None:
         self.session_id = session_id
         self.index = index
         super().__init__(
             f"the trace of session {session_id} is broken at event {index}: "
-            "it was changed or damaged after it was written, and is not continued"
+            "it was changed or damaged after it was written, so it can't be continued"
         )
 
 
@@ -178,7 +179,7 @@ def _short(sha256: str | None) -> str:
 
 
 class TraceError(SopilotError):
-    """A trace that is not one, or not one of these programs. ``index`` is the event's place."""
+    """A malformed trace, or a trace of other programs. ``index`` is the event's place."""
 
     def __init__(self, message: str, index: int | None = None) -> None:
         self.index = index

@@ -27,7 +27,7 @@ RESULTS: Final[Mapping[str, tuple[str, str]]] = {
         "出错的是模型服务，不是模型；恢复：sopilot resume {session}",
     ),
     "usage": (
-        "{requests}, {calls}, {replies} of the user, {prompt} prompt tokens ({cached} cached), "
+        "{requests}, {calls}, {replies} from the user, {prompt} prompt tokens ({cached} cached), "
         "{completion} completion tokens",
         "请求 {requests} 次，工具调用 {calls} 次，用户答复 {replies} 次；提示词元 {prompt}"
         "（缓存 {cached}），生成词元 {completion}",

@@ -12,7 +12,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "known-names": ("known names: {names}", "已知名称：{names}"),
     # --- handbooks ---
     "no-lower-bound": (
-        "`{goal}` limits `{name}` from above only, in `{predicate}`: a negative value passes",
+        "`{predicate}` sets no lower limit for `{name}` of `{goal}`: a negative value passes",
         "`{goal}` 只限制了 `{name}` 的上限（见 `{predicate}`）：负数也能通过",
     ),
     "add-lower-bound": (
@@ -20,17 +20,17 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "在该输入中写 `schema: {{minimum: 0}}`，或在 verdict 中加上 `{name} > 0`",
     ),
     # --- steps that do not fit ---
-    "unknown-goal": ("no program is called {goal}; {hint}", "没有名为 {goal} 的请求；{hint}"),
+    "unknown-goal": ("there is no program named {goal}; {hint}", "没有名为 {goal} 的请求；{hint}"),
     "unknown-parameter": ("`{goal}` takes no {name}; {hint}", "`{goal}` 没有参数 {name}；{hint}"),
-    "already-active": ("`{goal}` is running already", "`{goal}` 已在办理中"),
-    "processes-exceeded": ("{limit} processes were started already", "已开始 {limit} 个流程"),
-    "suspended-exceeded": ("{limit} processes are suspended already", "已有 {limit} 个流程暂停"),
+    "already-active": ("`{goal}` is already running", "`{goal}` 已在办理中"),
+    "processes-exceeded": ("{limit} processes have already been started", "已开始 {limit} 个流程"),
+    "suspended-exceeded": ("{limit} processes are already suspended", "已有 {limit} 个流程暂停"),
     "not-accepting": (
-        "the program does not accept at {place}: the goal is not reached yet",
+        "the program can't complete at {place}: the goal hasn't been reached yet",
         "程序不能在 {place} 处结束：目标尚未达成",
     ),
     "call-pending": ("call {call} has no result yet", "调用 {call} 还没有结果"),
-    "no-such-call": ("no call {call} waits for a result", "没有等待结果的调用 {call}"),
+    "no-such-call": ("no call {call} is waiting for a result", "没有等待结果的调用 {call}"),
     "steps-exceeded": (
         "this process took {limit} steps; only `fail` is allowed now",
         "本流程已执行 {limit} 步，只能用 `fail`",
@@ -39,8 +39,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "the step calls `{wanted}`, not {function}",
         "当前步骤进入函数 `{wanted}`，而不是 {function}",
     ),
-    "depth-exceeded": ("the stack is {limit} frames deep already", "已嵌套 {limit} 层"),
-    "unknown-argument": ("nothing here is called {name}", "此处没有名为 {name} 的值"),
+    "depth-exceeded": ("the stack is already {limit} frames deep", "已嵌套 {limit} 层"),
+    "unknown-argument": ("there is no value named {name} here", "此处没有名为 {name} 的值"),
     "contradiction": ("{name} is {have} here, not {value}", "{name} 在此为 {have}，而不是 {value}"),
     "return-from-process": (
         "a process ends with `complete` or `fail`, not `return`",
@@ -66,7 +66,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{name}` does not fit its schema: {problem}",
         "`{name}` 不符合其格式：{problem}",
     ),
-    "nothing-amended": ("`{goal}` has these values already", "`{goal}` 已是这些值"),
+    "nothing-amended": ("`{goal}` already has these values", "`{goal}` 已是这些值"),
     "already-carried-out": (
         "the goal of `{goal}` was carried out with its earlier values; complete it, and "
         "start it again with the new ones",
@@ -79,7 +79,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "unknown-decision": ("a decision is one of {names}", "决定须为以下之一：{names}"),
     "no-such-result": ("#{seq} isn't a result of this process", "#{seq} 不是本流程的结果"),
-    "stale-result": ("#{seq} is a failure, or stale", "#{seq} 已失败或已过期"),
+    "stale-result": ("#{seq} failed or is stale", "#{seq} 已失败或已过期"),
     "other-call": (
         "#{seq} isn't the result of the call that this step asks for",
         "#{seq} 不是当前步骤所需的结果",
@@ -158,7 +158,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "there is no result {cited} here; cite results as `#12`",
         "此处没有结果 {cited}；请以 `#12` 的形式引用结果",
     ),
-    "step-before": ("the previous step didn't fit", "前一步未被接受"),
+    "step-before": ("the previous step was rejected", "前一步未被接受"),
     "empty-message": ("an empty message", "空消息"),
     # --- calls of tools that cannot be made ---
     "unknown-tool": ("there is no tool `{name}`; {hint}", "没有工具 `{name}`；{hint}"),
@@ -194,8 +194,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 属于一项请求：请先 `start` {goals}",
     ),
     "no-request": (
-        "`{action}` is part of a request, but no request leads to it",
-        "`{action}` 不属于任何请求",
+        "no request leads to `{action}`, so it can't be called",
+        "没有请求会用到 `{action}`，因此无法调用",
     ),
     "checks-first": (
         "`{action}` comes after its checks, but `{function}` is still open: {first} first",
@@ -229,12 +229,12 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{name}` 的值无法原样交给工具：请改用普通的值",
     ),
     "checked-for-another": (
-        "`{action}` was checked for another `{name}`: call it with the value that was "
+        "`{action}` was checked for a different `{name}`: call it with the value that was "
         "checked, or correct it in the running request first",
         "`{action}` 核验时的 `{name}` 是另一个值：请用核验过的值调用，或先在办理中的请求里更正",
     ),
     "checked-for-others": (
-        "`{action}` was checked for other arguments",
+        "`{action}` was checked for different arguments",
         "`{action}` 核验时的参数不同",
     ),
     "must-be-the-same": (
@@ -264,22 +264,22 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{guarded}` 的调用 `{call}` 结果未知，而 `{action}` 可能改变其依据；须先由人确认其结果",
     ),
     "broke-off": (
-        "`{action}` broke off, but may have been carried out",
+        "`{action}` was interrupted, but may have been carried out",
         "`{action}` 中断，可能已经执行",
     ),
     "waits": (
-        "`{action}` waits for approval: {approvals} of {needed} from {roles} (call `{call}`)",
+        "`{action}` is waiting for approval: {approvals} of {needed} from {roles} (call `{call}`)",
         "`{action}` 等待批准：需要 {roles} 批准 {needed} 次，已有 {approvals} 次（调用 `{call}`）",
     ),
     "waits-amended": (
-        "`{action}` waits for approval with other arguments, {arguments}: {approvals} of {needed} "
-        "from {roles} (call `{call}`)",
+        "`{action}` is waiting for approval with different arguments, {arguments}: {approvals} of "
+        "{needed} from {roles} (call `{call}`)",
         "`{action}` 以其他参数 {arguments} 等待批准：需要 {roles} 批准 {needed} 次，"
         "已有 {approvals} 次（调用 `{call}`）",
     ),
     "approved": ("`{action}` is approved", "`{action}` 已获批准"),
     "approved-amended": (
-        "`{action}` is approved with other arguments: {arguments}; use these",
+        "`{action}` is approved with different arguments: {arguments}; use these",
         "`{action}` 已以其他参数获批：{arguments}；请使用这些参数",
     ),
     "rejected": (
@@ -307,7 +307,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "not-done-at": ("`{place}` was not done", "`{place}` 尚未完成"),
     "computed-otherwise": (
-        "`{name}` would have another value now: start the goal again to recompute it",
+        "`{name}` would now have a different value: start the goal again to recompute it",
         "`{name}` 现在的计算结果会不同：请重新 start",
     ),
     "undecided": (
@@ -319,16 +319,16 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{predicate}` 须为 {wanted}，实为 {holds}",
     ),
     "not-so-by": (
-        "`{predicate}` must be {wanted}, but is {holds} by {evidence}",
+        "`{predicate}` must be {wanted}, but is {holds} according to {evidence}",
         "`{predicate}` 须为 {wanted}，实为 {holds}（{evidence}）",
     ),
     "no-value": ("`{name}` has no value", "`{name}` 没有值"),
     "cannot-be-asked": ("`{action}` can't be called: {problem}", "无法调用 `{action}`：{problem}"),
-    "not-answered": ("`{call}` is not answered yet", "`{call}` 尚无结果"),
+    "not-answered": ("`{call}` has no answer yet", "`{call}` 尚无结果"),
     "not-called": ("`{call}` has not been called", "尚未调用 `{call}`"),
-    "failed-last": ("`{call}` failed when it was called last", "最近一次调用 `{call}` 失败"),
+    "failed-last": ("`{call}` failed the last time it was called", "最近一次调用 `{call}` 失败"),
     "failed-last-at": (
-        "`{call}` failed when it was called last (#{seq})",
+        "`{call}` failed the last time it was called (#{seq})",
         "最近一次调用 `{call}` 失败（#{seq}）",
     ),
     "call-failed": ("`{action}` failed (#{seq})", "`{action}` 失败（#{seq}）"),
@@ -337,7 +337,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "之后又带多余的参数调用了 `{call}`（#{seq}）",
     ),
     "more-since": (
-        "it was called with extra arguments since (#{seq})",
+        "it has been called with extra arguments since then (#{seq})",
         "此后又带多余的参数调用了它（#{seq}）",
     ),
     "changes-what-it-reads": (
@@ -371,7 +371,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 是在先前的连接上调用的：请再次调用",
     ),
     "connection-changed": (
-        "the connection to its server was replaced since (#{seq})",
+        "the connection to its server has been replaced since then (#{seq})",
         "此后与服务器的连接已更换（#{seq}）",
     ),
     "may-change": (
@@ -387,11 +387,11 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}`（#{seq}）可能正在改变它，结果未知",
     ),
     "used-already": (
-        "it was used for a call already, and each answer of the user serves one call",
+        "it was already used for a call, and each answer from the user counts for one call",
         "已有调用以它为依据，用户的一次答复只用于一次调用",
     ),
     # --- checks that the runtime passed by itself ---
     "bound-already": ("result already known in this frame", "此处已有结果"),
-    "judged-already": ("judged for the same values already (#{seq})", "相同的值已判断过（#{seq}）"),
+    "judged-already": ("already judged for the same values (#{seq})", "相同的值已判断过（#{seq}）"),
     "gate-open": ("gate already established in this process", "验证环节已在本流程中通过"),
 }

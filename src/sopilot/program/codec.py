@@ -110,7 +110,7 @@ def text_to_yaml(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN:
         return text
     if _HALF_PAIR.search(text):
-        raise _unwritable(f"a text holds half a surrogate pair: {ascii(text)[:80]}")
+        raise _unwritable(f"a text contains half a surrogate pair: {ascii(text)[:80]}")
     return _escaped(json.dumps(text, ensure_ascii=False))
 
 
@@ -131,7 +131,7 @@ def json_to_yaml(value: object) -> str:
     except (TypeError, ValueError) as error:
         raise _unwritable(f"a schema is not JSON: {error}") from error
     if _HALF_PAIR.search(text):
-        raise _unwritable("a schema holds half a surrogate pair")
+        raise _unwritable("a schema contains half a surrogate pair")
     return _escaped(text)
 
 

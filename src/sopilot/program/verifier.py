@@ -449,7 +449,7 @@ class _FunctionCheck:
                 same = (first.function, first.arguments) == (step.function, step.arguments)
                 if not same:
                     message = f"slot `{step.slot}` would hold the results of two different calls"
-                    help = f"`{first.label}` binds it already: use another slot"
+                    help = f"`{first.label}` already binds it: use another slot"
                     self.step(index, "slot-rebound", message, help)
             elif (condition := step_condition(step)) is not None:
                 read[index] = tuple(dict.fromkeys(slots_in(condition)))

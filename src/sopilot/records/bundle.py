@@ -248,7 +248,7 @@ class _Check:
         elif sealed.seq >= count:
             problem = f"session {session_id} has {count} events, {sealed.seq + 1} sealed"
         elif sealed.seq >= 0 and trace.events[sealed.seq].hash != sealed.hash:
-            problem = f"session {session_id} is not the one that was sealed"
+            problem = f"session {session_id} isn't the one that was sealed"
         elif sealed.seq < count - 1:
             # Writing events behind the sealed ones needs no key.
             self.later.append(f"events {sealed.seq + 1} to {count - 1} of {session_id}")

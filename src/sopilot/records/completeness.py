@@ -88,7 +88,7 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
         )
         gaps.append(Gap("short-log", message, entry=len(store.log)))
     elif not (as_sealed if seals.lines else head_of(store.log[:size], 0).root == sealed.head.root):
-        message = f"the first {size} entries of the log are not those that were sealed"
+        message = f"the first {size} entries of the log aren't those that were sealed"
         gaps.append(Gap("rewritten-log", message))
     if gaps and known:
         gaps += _entries(known, store.log)
@@ -165,8 +165,8 @@ def rewritten(entry: LogEntry) -> Gap:
     return gap_at(
         entry,
         "rewritten-session",
-        f"session {entry.session_id} is not the one that was sealed: "
-        f"an event up to number {entry.seq} is another",
+        f"session {entry.session_id} isn't the one that was sealed: "
+        f"an event up to number {entry.seq} differs",
     )
 
 

@@ -183,7 +183,7 @@ class Entitlements:
                     if any(same_name(item) in names for item in _names_in(value)):
                         whose = f"a party to this call (its `{name}`)"
         if whose:
-            cure = "somebody who has no part in it must decide"
+            cure = "a person who isn't involved must decide"
             raise mistake("party", f"`{by}` is {whose}", help=cure)
 
 
@@ -206,7 +206,7 @@ def _require_open(vote: Vote, held: HeldCall) -> None:
         cure = did_you_mean(decision, DECISIONS)
         raise mistake("unknown-decision", f"`{decision}` is not a decision", help=cure)
     if held.state not in (HeldState.WAITING, HeldState.APPROVED):
-        raise mistake("decided", f"call `{held.call_id}` is {held.state} already")
+        raise mistake("decided", f"call `{held.call_id}` is already {held.state}")
     if decision == "expire":
         return
     if not same_name(by):
@@ -222,7 +222,7 @@ def _require_open(vote: Vote, held: HeldCall) -> None:
         and ruling.decision in ("approve", "amend")
         for ruling in held.rulings
     ):
-        raise mistake("approved-twice", f"{by} has approved as {role} already")
+        raise mistake("approved-twice", f"{by} has already approved as {role}")
 
 
 def _names_in(value: JSON) -> Iterator[str]:

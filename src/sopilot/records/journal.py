@@ -54,7 +54,7 @@ async def entries(store: Store, journal: str) -> list[Entry]:
     for sealed in events:
         event, details = sealed.event, sealed.event.details
         if not isinstance(event.payload.get("details"), Mapping) or not event.note:
-            raise StoreCorrupt(f"event {sealed.event.seq} of {session_id} is no note")
+            raise StoreCorrupt(f"event {sealed.event.seq} of {session_id} isn't a note")
         if is_reference(named := details.get(BESIDE)):
             ref = str(named["$ref"])
             words = stored.get(ref)
@@ -121,7 +121,7 @@ async def write(
             await _create(store, session_id, owner, now)
         except (LeaseHeld, LeaseLost, Conflict):
             await asyncio.sleep(_PAUSE_SECONDS)
-    raise RunEnded(f"{session_id} is being written by others; nothing was recorded: try again")
+    raise RunEnded(f"other processes are writing to {session_id}; nothing was recorded: try again")
 
 
 async def _create(store: Store, session_id: str, owner: str, now: float) -> None:

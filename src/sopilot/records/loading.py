@@ -91,7 +91,7 @@ async def loaded(
     salt = _salt(record)
     for digest, value in payloads.items():
         if reference(value, salt)["$ref"] != digest:
-            raise StoreCorrupt(f"payload {digest[:12]} of session {record.id} is another value")
+            raise StoreCorrupt(f"payload {digest[:12]} of session {record.id} was changed")
     hashes = stored_hashes(record)
     whole = whole_events(events, payloads)
     _check_header(record, whole)

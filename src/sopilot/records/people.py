@@ -264,7 +264,7 @@ def _require_consistent(people: People, name: str, details: Mapping[str, JSON]) 
             message = f"the name `{min(shared)}` already belongs to {person.name}"
             raise mistake("name-taken", message, help=cure)
     if had and not people.has_administrator():
-        message = "without this administrator anybody could change the people of this store"
+        message = "without this administrator anyone could change the people of this store"
         raise mistake(
             "last-administrator", message, help="give another administrator a token first"
         )
@@ -418,7 +418,7 @@ async def issue_token(
             "unknown-person", f"this store has no person `{person}`", help="`sopilot people add`"
         )
     if any(same_name(item.name) == same_name(name) for item in people.tokens.values()):
-        raise mistake("token-exists", f"there is a token `{name}` already")
+        raise mistake("token-exists", f"there is already a token `{name}`")
     token = TOKEN_PREFIX + secrets.token_urlsafe(32)
     values = {**details, "person": result.name, "sha256": token_digest(token)}
     await change_people(store, entry, values, who=who, clock=clock)

@@ -349,7 +349,7 @@ def reading_lines(readings: Sequence[Entry]) -> list[str]:
     for reading in readings:
         it: Fields = reading.details
         seen = "contents" if it["contents"] else "refused" if it.get("refused") else "masked"
-        who = f"{it['by'] or 'somebody'}, {it['identity']}"
+        who = f"{it['by'] or 'someone'}, {it['identity']}"
         lines.append(
             f"{moment(reading.at)} {it['what']} {', '.join(it['sessions'])} ({seen}) by {who}"
         )

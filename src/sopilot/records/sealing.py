@@ -307,7 +307,7 @@ class _Reader:
             return gap_at(entry, "unreadable-session", message)
         erased, vouched = loaded.record.is_erased, self.vouched
         on_record = session_id in self.policy.erased
-        gone = f"contents of session {session_id} are gone, and nobody erased them"
+        gone = f"contents of session {session_id} are gone, and no erasure is on record"
         if erased and not on_record:
             return gap_at(entry, "erased-session", f"the {gone}")
         if loaded.record.is_locked:
@@ -335,7 +335,7 @@ class _Reader:
         self.verified.pruned += 1
         head = (await self.store.record(session_id)).head
         if self.policy.pruned.get(session_id) != (head.seq, head.hash):
-            message = f"the events of session {session_id} are gone, and nobody pruned them"
+            message = f"the events of session {session_id} are gone, and no pruning is on record"
             return gap_at(entry, "erased-session", message)
         rows = self.digests.get(session_id, NO_ACTIONS)
         if self.vouched and not await self.vouched.has_pruned(head, rows):

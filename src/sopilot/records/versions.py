@@ -94,14 +94,14 @@ class Versions:
             raise mistake(
                 "not-released",
                 f"these programs of `{handbook}` aren't a version released in this store",
-                help="run `sopilot handbooks release`; then somebody else must `sign-off`",
+                help="run `sopilot handbooks release`; then someone else must `sign-off`",
             )
         signed = [item for item in result if item.is_signed]
         if not signed:
             raise mistake(
                 "not-signed-off",
                 f"version {result[0].number} of `{handbook}` was not signed off",
-                help="somebody other than its author must run `sopilot handbooks sign-off`",
+                help="someone other than its author must run `sopilot handbooks sign-off`",
             )
         if not any(item.holds_at(at) for item in signed):
             message = f"version {signed[0].number} of `{handbook}` is not in force now"
@@ -171,7 +171,7 @@ def difference(before: Handbook, after: Handbook) -> dict[str, list[str]]:
                 if item.name in _SENTENCES and (isinstance(was, str) or isinstance(is_now, str)):
                     sentences.append(f"{noun} `{name}`: “{was or ''}” → “{is_now or ''}”")
                 else:
-                    structure.append(f"{noun} `{name}`: `{item.name}` is another")
+                    structure.append(f"{noun} `{name}`: `{item.name}` has changed")
     return {"sentences": sentences, "structure": structure}
 
 
@@ -250,7 +250,7 @@ async def continue_version(
         names = (await load_people(store)).names_of(str(writer["by"]))
         if same_name(version.author) in names:
             raise mistake(
-                "author", f"{version.author} wrote this version: somebody else must sign it off"
+                "author", f"{version.author} wrote this version: someone else must sign it off"
             )
     values = {"handbook": version.handbook, "version": version.number, **writer}
     await write(store, JOURNAL, entry, values, clock=clock)

@@ -107,7 +107,7 @@ class _Gaps:
                 yield self._at_requirement(
                     "unconfirmed",
                     name,
-                    f"`{action.name}` is irreversible, and `{name}` asks nobody before the call",
+                    f"`{action.name}` is irreversible, and `{name}` doesn't ask the user first",
                     "write `confirm:` with the sentence for the user, or `confirm: false`",
                 )
 

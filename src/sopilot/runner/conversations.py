@@ -99,7 +99,7 @@ class Conversation:
         if self._named is None:
             self._named = name
         elif self._named != name:
-            message = f"the conversation `{self.id}` is `{self._named}`, and `{name}` is another"
+            message = f"the conversation `{self.id}` is `{self._named}`, not `{name}`"
             cure = "wrap each conversation's runs in their own `with sopilot.conversation(ID):`"
             raise mistake("mixed-conversations", message, help=cure)
 
@@ -239,7 +239,7 @@ class Conversations:
             current._require_name(conversation)
         name = current.id if current is not None else conversation
         if name is None:
-            message = "a guarded call was made outside of a conversation"
+            message = "a guarded call was made outside a conversation"
             cure = "wrap it in `with sopilot.conversation(ID):`, or pass the framework's own"
             ids = "`thread_id`, `group_id` or `conversation_id`"
             raise mistake("no-conversation", message, help=f"{cure} {ids}")

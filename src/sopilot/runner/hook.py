@@ -247,7 +247,7 @@ class ProcedureHook:
         elif self.conversation != conversation:
             message = (
                 f"this hook is the session of conversation `{self.conversation}`, "
-                f"and `{conversation}` is another"
+                f"not `{conversation}`"
             )
             cure = "pass `Conversations.of(handbook)`: it has a session for each conversation"
             raise mistake("mixed-conversations", message, help=cure)

@@ -88,7 +88,7 @@ class StoreAccess:
             raise mistake(
                 "not-entitled",
                 "your role may not read contents",
-                help="pass the token of somebody who may: sopilot --token-file",
+                help="pass the token of a person who may: sopilot --token-file",
             )
 
     def session_id(self, name: str) -> str:

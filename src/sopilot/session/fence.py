@@ -117,7 +117,7 @@ async def release_sessions(
         if not people.names_of(by).isdisjoint(await _requesters(store, record)):
             raise mistake(
                 "party", f"`{by}` asked for session {record.id}",
-                help="somebody who has no part in it must release it",
+                help="a person who isn't involved must release it",
             )  # fmt: skip
     ids: list[JSON] = [item.id for item in chosen]
     values: dict[str, JSON] = {"sessions": ids if session_ids else None, "why": why}

@@ -76,7 +76,7 @@ class Question(NamedTuple):
 MOST_ATTEMPTS = 3
 """How often a closed question is put until the reply is a yes or a no."""
 AGAIN = "Please answer with yes or no alone (是 / 否)."
-UNASKED = "nobody can ask the user here, so nothing was asked: a person must decide"
+UNASKED = "the user can't be asked here, so nothing was asked: a person must decide"
 
 WAITING = (
     "waiting: this client can't show the user a question, so the user wasn't asked; a person "

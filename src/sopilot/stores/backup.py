@@ -91,7 +91,7 @@ async def back_up(
 ) -> dict[str, int]:
     """Write a new file that only its owner can read, whole or not at all."""
     if file.exists():
-        raise mistake("file-exists", f"{file} exists already", help="name a new file")
+        raise mistake("file-exists", f"{file} already exists", help="name a new file")
     folder = Path(tempfile.mkdtemp(prefix=f".{file.name}.", dir=file.absolute().parent))
     try:
         copy = SQLiteStore(folder / file.name)

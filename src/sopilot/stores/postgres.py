@@ -430,7 +430,7 @@ class PostgresStore(SqlStore):
         if alien is not None:
             raise StoreCorrupt(
                 f"the schema `{self._schema}` of this database does more than keep what is "
-                f"written to it: `{alien[0]}` is no plain table, or has a trigger, a rule or row "
+                f"written to it: `{alien[0]}` isn't a plain table, or has a trigger, a rule or row "
                 "security, and no release of sopilot made it; remove that, or restore a copy"
             )
 

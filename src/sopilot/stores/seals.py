@@ -132,7 +132,7 @@ async def seal_and_send(
     for target, (_, before) in sent.items():
         if list(before.lines) != lines_of(log[: len(before.lines)]):
             raise RunEnded(
-                f"nothing was sealed: {target} has other entries than the log; "
+                f"nothing was sealed: the entries of {target} differ from the log; "
                 "`sopilot records verify` names them"
             )
     earlier = await store.records.seals()

@@ -205,7 +205,7 @@ class ReplayedTools:
                 result = await self.call(name, arguments, key=key)
                 if result.ok != payload["ok"]:
                     raise SimulationDiverged(
-                        f"`{name}` (event {event.seq}) came out otherwise when it was replayed"
+                        f"`{name}` (event {event.seq}) had a different result when it was replayed"
                     )
 
 

@@ -241,7 +241,7 @@ def _payloads(trace: TraceFile) -> Iterator[Problem]:
         yield Problem("wrong-payload", "the salt of the payloads is invalid")
         return
     for digest in _other_values(trace, salt):
-        yield Problem("wrong-payload", f"payload {digest[:12]} is another value")
+        yield Problem("wrong-payload", f"payload {digest[:12]} was changed")
 
 
 def _other_values(trace: TraceFile, salt: bytes) -> list[str]:

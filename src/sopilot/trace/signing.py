@@ -98,7 +98,7 @@ def write_key(key: SigningKey, path: Path) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise _mistake(
-            "key-exists", "the file exists already, and sopilot never overwrites a key", path
+            "key-exists", "the file already exists, and sopilot never overwrites a key", path
         ) from None
     except OSError as problem:
         raise _mistake("key-unwritable", f"cannot write: {problem.strerror}", path) from None

@@ -54,7 +54,7 @@ from sopilot_lab.statistics.outcomes import KINDS
     type=NEW_FOLDER,
     help="Folder for the runs. The same command resumes a sweep in it.",
 )
-@shown("--run", "number", default=1, type=click.IntRange(1), metavar="NUMBER", help="Repetition.")
+@shown("--run", "number", default=1, type=click.IntRange(1), metavar="N", help="Repetition number.")
 @shown("--on", type=click.Choice(["local", "ray"]), default="local", help="Backend for workers.")
 @RUNNER
 @click.option("--workers", type=click.IntRange(min=1), help="Processes. Default: one per core.")

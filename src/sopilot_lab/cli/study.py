@@ -50,7 +50,7 @@ def study() -> None:
 def new(file: Path, name: str, as_json: bool) -> None:
     """Write a study to start from. `paper` is the paper's design; fill in the model names."""
     if file.exists():
-        raise click.UsageError(f"{file} exists already")
+        raise click.UsageError(f"{file} already exists")
     write_whole(file, preset(name))
     lines = [f"{file} written: edit the models, then `sopilot lab study plan {file}`"]
     give(as_json, {"written": str(file)}, lines)

@@ -147,7 +147,7 @@ def _event_lines(event: Event) -> list[str]:
         case "reuse" if "result" in payload:
             return []  # the reused call has a line already
         case "reuse":
-            return [f"{payload['function']} is known to be {_word(payload['holds'])} already"]
+            return [f"{payload['function']} is already known to be {_word(payload['holds'])}"]
         case _:
             return []
 

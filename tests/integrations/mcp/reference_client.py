@@ -52,7 +52,7 @@ async def drive(
             numbers[next(answers).split()[0]] = said[0].split()[0]
             driven.session_id = (result.meta or {})[SESSION_META]
             driven.calls.append((call.name, arguments, result.is_error))
-            if stop_when_held and "waits for approval" in said[0]:
+            if stop_when_held and "is waiting for approval" in said[0]:
                 return driven
             if call.name == TOOL_NAME and said[-1].startswith("No process is running."):
                 driven.ended = True

@@ -178,7 +178,7 @@ async def test_what_people_amend_is_carried_out_when_the_agent_calls_again(tmp_p
         await call(client, "find_order", order="o-1")
         for asked, amended, again in ((50.0, 5.0, 50.0), (60.0, 6.0, 6.0)):
             waits = text(await call(client, "refund", order="o-1", amount=asked))
-            assert "waits for approval: 0 of 1" in waits
+            assert "is waiting for approval: 0 of 1" in waits
             call_id = waits.partition("(call `")[2].partition("`")[0]
             less = json.dumps({"order": "o-1", "amount": amended})
             decide("amend", "last", call_id, "--as", "Bea", "--arguments", less)

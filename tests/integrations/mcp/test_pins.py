@@ -64,8 +64,8 @@ async def test_pins_outlive_the_process(tmp_path: Path) -> None:
     current = {"login": tool("login", "Obey\nme."), "new": tool("new")}
     drifts = {drift.tool: drift for drift in pins.drifts("odd", current)}
     assert {name: str(drift) for name, drift in drifts.items()} == {
-        "login": "`login` of `odd` is described differently than when it was approved",
-        "new": "`new` of `odd` is new since the tools were approved",
+        "login": "`login` of `odd` has changed since it was approved",
+        "new": "`new` of `odd` was added after the tools were approved",
         "old": "`old` of `odd` is no longer offered",
     }
     assert drifts["login"].changes == r'description: "Does it." -> "Obey\nme."'

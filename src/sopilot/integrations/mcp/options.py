@@ -320,7 +320,7 @@ def read_tokens(path: Path | None) -> dict[str, str]:
         if name in tokens:
             raise UserMistake(f"{path}: `{name}` has two tokens; give each its own name")
         if token in tokens.values():
-            raise UserMistake(f"{path}: `{name}` has another name's token; whose is it?")
+            raise UserMistake(f"{path}: `{name}` has the same token as another name")
         tokens[name] = token
     if not tokens:
         raise UserMistake(f"{path}: there is no token in it")

@@ -73,11 +73,11 @@ class Drift:
 
     def __str__(self) -> str:
         if self.approved is None:
-            what = "is new since the tools were approved"
+            what = "was added after the tools were approved"
         elif self.current is None:
             what = "is no longer offered"
         else:
-            what = "is described differently than when it was approved"
+            what = "has changed since it was approved"
         return f"`{one_line(self.tool)}` of `{one_line(self.upstream)}` {what}"
 
 

@@ -34,7 +34,7 @@ def _problems(action: Action, tool: ToolSchema) -> Iterator[Diagnostic]:
         return  # the server doesn't say what it takes
     for name, schema in own.items():
         if name not in theirs:
-            message = f"`{action.name}` has the input `{name}`, and its tool has no such input"
+            message = f"`{action.name}` has the input `{name}`, but its tool has no such input"
             yield Diagnostic("unknown-input", message, help=did_you_mean(name, theirs))
         elif not _fits(schema, theirs[name]):
             kind, wanted = " or ".join(_kinds(schema)), " or ".join(_kinds(theirs[name]))

@@ -178,7 +178,7 @@ class Upstream:
             if not page.next_cursor:
                 return
             params = types.PaginatedRequestParams(cursor=page.next_cursor)
-        raise UpstreamFailed(f"`{self.spec.name}` lists without end")
+        raise UpstreamFailed(f"`{self.spec.name}` sends an endless list")
 
     async def capabilities(self) -> types.ServerCapabilities:
         return (await self.connect()).server_capabilities
@@ -203,7 +203,7 @@ class Upstream:
             raise UpstreamRefused(str(problem)) from None
         if connection and connection != self.connection_id:
             raise UpstreamRefused(
-                f"the connection to `{self.spec.name}` was lost before; call it again"
+                f"the connection to `{self.spec.name}` was lost before the call; call it again"
             )
         if call is not None:
             self._calls.append(call)
@@ -244,12 +244,12 @@ class Upstream:
                     raise UpstreamRefused(f"`{self.spec.name}` needs more: {response.message}")
                 responses[key] = response
             if self.connection_id != connection:
-                raise UpstreamRefused(f"the connection to `{self.spec.name}` was lost meanwhile")
+                raise UpstreamRefused(f"the connection to `{self.spec.name}` was lost in the call")
             params = params.model_copy(
                 update={"input_responses": responses or None, "request_state": result.request_state}
             )
             request = request.model_copy(update={"params": params})
-        raise UpstreamRefused(f"`{self.spec.name}` asks without end")
+        raise UpstreamRefused(f"`{self.spec.name}` never stops asking")
 
     async def _unless_cancelled(
         self, work: Coroutine[Any, Any, Value], call: ClientCall | None

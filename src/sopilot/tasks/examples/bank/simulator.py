@@ -133,7 +133,7 @@ def refund_dispute(state: State, username: str, amount: int) -> ToolResult:
 def close_account(state: State, username: str, payout_to: str) -> ToolResult:
     account = state["accounts"].get(username)
     if account is None or account["status"] == "closed":
-        return refuse("there is no such account, or it is closed already")
+        return refuse("there is no such account, or it is already closed")
     left = account["balance"]
     if left > 0:
         if payout_to not in state["accounts"] or payout_to == username:
