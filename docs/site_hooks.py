@@ -21,6 +21,7 @@ from mkdocs.structure.files import File, Files
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^(?:```|~~~)")
+CELL = re.compile(r"<td\b.*?</td>", re.DOTALL)
 
 
 def included() -> list[str]:
@@ -106,3 +107,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri == "reference/cli.md":
         markdown = markdown.replace("<!-- every command's help -->", command_help())
     return resolve_links(markdown, page.file.src_uri)
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Show `\\|` in a table's code as a bar, as GitHub does."""
+    return CELL.sub(lambda cell: cell.group(0).replace("\\|", "|"), html)

@@ -35,4 +35,5 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     outside = [(name, *LOADED.findall(text), *LINKED.findall(text)) for name, text in pages.items()]
     assert [found for found in outside if len(found) > 1] == []
     assert "sopilot gateway" in pages[Path("reference/cli.html")]
+    assert "sopilot guard serve|hook</code>" in pages[Path("reference/commands.html")]
     assert "Conversation.tell" in pages[Path("reference/api.html")]

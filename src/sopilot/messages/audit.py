@@ -225,7 +225,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "View": ("View", "视图"),
     "none_needed": ("none needed", "无需"),
     "n_of_needed": ("{n} of {needed} needed", "需要 {needed} 项，有 {n} 项"),
-    "met_of": ("{met} met, {unmet} not", "{met} 项成立，{unmet} 项未成立"),
+    "met_of": ("{met} met, {unmet} not met", "{met} 项成立，{unmet} 项未成立"),
     "not_shown": ("{n} not shown", "{n} 项未证明"),
     "as_required": ("{outcome}, as required", "{outcome}，符合要求"),
     "against": ("{outcome}, against the requirement", "{outcome}，违反要求"),

@@ -353,7 +353,7 @@ def _oriented(probe: ProbeScore, scripted: bool) -> PagingCondition:
             "oriented", True, "a program tracks its own position, so it isn't asked"
         )
     if isinstance(probe.localisation, Undefined) or isinstance(probe.interval, Undefined):
-        change = "ask it where it stands (--probe)"
+        change = "ask it for its current step (--probe)"
         return PagingCondition("oriented", False, "undefined: the probe was not asked", change)
     result = (
         f"localisation {probe.localisation:.2f} of {probe.questions} "
@@ -361,13 +361,10 @@ def _oriented(probe: ProbeScore, scripted: bool) -> PagingCondition:
     )
     none_right = clopper_pearson(0, probe.questions)
     if isinstance(none_right, Interval) and none_right.high >= rule.LEAST_LOCALISATION:
-        result += (
-            f"; the probe was asked only {probe.questions} questions: "
-            "it could not have excluded one half"
-        )
+        result += f"; with only {probe.questions} questions, the probe can't rule out one half"
         return PagingCondition("oriented", False, result, "more questions of the probe")
     met = probe.interval.high >= rule.LEAST_LOCALISATION
-    change = "" if met else "the model would have to say where it stands when asked"
+    change = "" if met else "the model would have to name its current step when asked"
     return PagingCondition("oriented", met, result, change)
 
 

@@ -202,7 +202,7 @@ def test_a_probe_that_could_not_fail_shows_nothing(questions: int, met: bool) ->
     (oriented,) = (one for one in verdict.conditions if one.name == "oriented")
     assert oriented.met is met
     assert verdict.page is met
-    said = f"only {questions} questions: it could not have excluded one half"
+    said = f"only {questions} questions, the probe can't rule out one half"
     assert (said in oriented.figures) is (0 < questions < 6)
 
 
