@@ -108,6 +108,10 @@ def test_problems(text: str, problem: str, column: int) -> None:
     assert (first.line, first.column) == (1, column)
 
 
+def test_a_function_of_another_language_is_translated() -> None:
+    assert parse_verdict("len(books) == 0")[0].help == "did you mean `size`?"
+
+
 @settings(deadline=None, max_examples=200)
 @given(st.text(max_size=60) | st.text("a.()[]{}'\"+-*/%<>=!&|?:,1 \n\\", max_size=60))
 def test_any_text_is_answered(text: str) -> None:

@@ -274,5 +274,5 @@ def test_a_verdict_on_values_alone_stands_unless_the_user_is_asked(asks: bool) -
     run.automate(Automation(reuse_verdicts=True))
     assert run.place == ("go@b" if asks else "go@done")
     if not asks:
-        assert run.events[-1].payload["ground"] == "judged for the same values already (#2)"
+        assert run.events[-1].payload["ground"] == "already judged for the same values (#2)"
         run.ok(Complete())

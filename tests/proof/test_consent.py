@@ -87,7 +87,7 @@ async def test_an_answer_serves_one_call(reusable: bool, view: str) -> None:
     await desk.start("refuel", tank="t")
     await desk.push()
     if not reusable:
-        await desk.held("refuel", "serves one call", tank="t")
+        await desk.held("refuel", "counts for one call", tank="t")
         assert len(desk.made("refuel")) == 1
         await desk.call("ask_user", **ABOUT["ask_user"])
         await desk.start_anew("refuel", tank="t")
@@ -161,10 +161,10 @@ async def test_an_open_call_has_used_its_answers(again: bool, carried_out: bool)
         answering(desk, "no")
     await desk.start_anew("drain", tank="t")
     await desk.push()
-    await desk.held("drain", "serves one call", tank="t")
+    await desk.held("drain", "counts for one call", tank="t")
     await desk.session.resolve_outcome(lost.call_id, ok=carried_out, by="dana")
     if carried_out:
-        await desk.held("drain", "serves one call", tank="t")
+        await desk.held("drain", "counts for one call", tank="t")
     else:
         await desk.done("drain", tank="t")
     assert len(desk.made("drain")) == (not carried_out)
@@ -178,10 +178,10 @@ async def test_a_call_in_flight_has_used_its_answers() -> None:
         await asyncio.sleep(0)
     await desk.start_anew("drain", tank="t")
     await desk.push()
-    await desk.held("drain", "serves one call", tank="t")
+    await desk.held("drain", "counts for one call", tank="t")
     answered.set()
     assert (await first).status is CallStatus.DONE
-    await desk.held("drain", "serves one call", tank="t")
+    await desk.held("drain", "counts for one call", tank="t")
     assert not desk.made("drain")
 
 

@@ -342,7 +342,7 @@ procedures:
     desk.session.clock.advance(2 * 3600)
     first, status, why = await charge()
     assert status is CallStatus.HELD
-    assert "`amount` would have another value now: start the goal again" in why
+    assert "`amount` would now have a different value: start the goal again" in why
     await desk.start_anew("charge", loan="l")
     await desk.call("read_loan", loan="l")
     again, status, _ = await charge()

@@ -90,7 +90,7 @@ async def test_a_login_on_one_connection_licenses_no_payment_on_another(restarte
     if restarted:
         desk = await resumed(desk)
     await desk.held("pay", "`login` was called on an earlier connection", **PAID)
-    await desk.held("pay", "read_balance", "connection to its server was replaced", **PAID)
+    await desk.held("pay", "read_balance", "connection to its server has been replaced", **PAID)
     await desk.done("read_balance", user="anna")
     await desk.held("pay", "call it again", **PAID)
     await desk.done("login", user="anna")

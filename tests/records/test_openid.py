@@ -218,5 +218,5 @@ def test_what_a_provider_says_is_read_within_bounds(
 def test_addresses_that_are_none(desk: Desk) -> None:
     for address in ("https://[::1", "file:///etc/passwd", "http://a.example/k", "https://a/#b"):
         desk.describe(issuer=desk.issuer, jwks_uri=address)
-        with pytest.raises(UserMistake, match="somebody could replace the keys"):
+        with pytest.raises(UserMistake, match="could be replaced in transit"):
             desk.ask(desk.token())

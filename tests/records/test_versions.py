@@ -79,7 +79,7 @@ def test_a_version_says_what_is_otherwise(book: Path) -> None:
         "  predicate `known`: “{who} is known.” → “{who} is known to us.”",
         "structure: 2 differences",
         "  action `peep` is new",
-        "  action `pay`: `approval` is another",
+        "  action `pay`: `approval` has changed",
     ]
     assert shown("handbooks", "list")["versions"][0]["to"] is None  # unsigned ends nothing
     ran("handbooks", "sign-off", "till", 2, "--as", "Bo")

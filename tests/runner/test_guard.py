@@ -176,7 +176,7 @@ def test_auto_makes_the_missing_reads_itself(book: Path, shop: Shop) -> None:
 def test_a_guarded_call_outside_of_a_conversation_is_an_error(book: Path, shop: Shop) -> None:
     _, find_order, refund = tools_of(shop, book)
     for call in (lambda: refund("anna", "o-1", 50), lambda: find_order("anna", "o-1")):
-        with pytest.raises(sopilot.UserMistake, match="outside of a conversation"):
+        with pytest.raises(sopilot.UserMistake, match="outside a conversation"):
             call()
 
 

@@ -83,7 +83,7 @@ async def test_one_rejection_ends_it_for_this_process() -> None:
     for answer in (await attempt(session, "wire", "w"), await session.run_held("w")):
         assert answer.status is CallStatus.HELD
         assert "was rejected by officer" in answer.text
-    with pytest.raises(UserMistake, match="is rejected already"):
+    with pytest.raises(UserMistake, match="is already rejected"):
         await session.decide("approve", "w", by="di", role="officer")
     with pytest.raises(UserMistake):
         await session.run_held("x")
@@ -287,7 +287,7 @@ async def test_a_request_lasts_as_long_as_the_handbook_says(
     if counts:
         await session.decide("approve", "w", by="ann", role="supervisor")
     else:
-        with pytest.raises(UserMistake, match="is expired already"):
+        with pytest.raises(UserMistake, match="is already expired"):
             await session.decide("approve", "w", by="ann", role="supervisor")
         assert session.ledger.held["w"].state is HeldState.EXPIRED
 

@@ -115,7 +115,7 @@ async def test_held_for_arguments_that_were_not_checked(wrong: dict[str, JSON]) 
     session = await ready_for("transfer")
     answer = await attempt(session, "transfer", **wrong)
     assert answer.status is CallStatus.HELD
-    assert f"checked for another `{next(iter(wrong))}`" in answer.problem
+    assert f"checked for a different `{next(iter(wrong))}`" in answer.problem
     missing = {name: value for name, value in CHECKED.items() if name not in wrong}
     assert (await session.call_tool("transfer", missing, "c")).status is CallStatus.HELD
     assert (await attempt(session, "transfer", amount="100")).status is CallStatus.HELD
@@ -182,7 +182,7 @@ async def test_evidence_against_the_verdict_is_no_proof(beside: frozenset[str]) 
         session = await ready_for("transfer", tools=tools, settings=Settings(by_reference=beside))
         answer = await attempt(session, "transfer")
         assert tools.made("transfer") == made
-        assert made or "`funds_cover` must be true, but is false by #" in answer.problem
+        assert made or "`funds_cover` must be true, but is false according to #" in answer.problem
 
 
 async def test_proven_by_starting_again_it_runs_and_the_question_is_closed() -> None:

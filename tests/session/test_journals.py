@@ -71,7 +71,7 @@ async def test_journals_are_chained_and_are_no_sessions(
         naps.append(seconds)
 
     monkeypatch.setattr("sopilot.records.journal.asyncio.sleep", sleep)
-    with pytest.raises(RunEnded, match=r"journal.diary is being written by others"):
+    with pytest.raises(RunEnded, match=r"other processes are writing to journal.diary"):
         await write(store, "diary", "said", {}, clock=clock)
     assert len(naps) > 3
 

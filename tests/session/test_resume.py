@@ -242,7 +242,7 @@ async def test_a_changed_program_is_not_resumed_silently() -> None:
     with pytest.raises(ProgramChanged) as refused:
         await resume_session(store, session.id, clock=session.clock, programs=changed)
     assert "transfer" in refused.value.changes
-    assert "program of `transfer` is not the one" in str(refused.value)
+    assert "program of `transfer` isn't the program" in str(refused.value)
     stored = await resume_session(store, session.id, clock=session.clock)
     assert stored.programs.hashes == COUNTER.hashes
     await stored.release()

@@ -55,7 +55,7 @@ def test_people_approve_amend_and_reject(waiting: str) -> None:
     assert "rejected" in rejected.output
     late = run("approvals", "approve", waiting, "w", "--role", "auditor", "--as", "ann")
     assert late.exit_code == 2
-    assert "is rejected already" in late.output
+    assert "is already rejected" in late.output
     assert run("approvals", "list", waiting).output == "no calls are waiting\n"
 
 

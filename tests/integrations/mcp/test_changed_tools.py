@@ -45,7 +45,7 @@ async def test_a_mutated_tool_is_held_and_the_operator_told(tmp_path: Path) -> N
         assert "forge" in listed
         result = await call(client, "echo", n=2)
         assert result.is_error
-        assert "described differently" in texts(result)[0]
+        assert "has changed since it was approved" in texts(result)[0]
         # It says so, and is seen at once.
         await call(client, "mutate", tool="forge", notify=True)
         await until(lambda: len(held(watched.told)) == 2)
@@ -64,7 +64,7 @@ async def test_a_tool_that_changes_without_a_word_is_not_called(tmp_path: Path) 
         assert not (await call(client, "echo", n=1)).is_error
         await call(client, "mutate", tool="echo")
         result = await call(client, "echo", n=2)
-        assert texts(result)[0].startswith("Not called: `echo` of `odd` is described differently")
+        assert texts(result)[0].startswith("Not called: `echo` of `odd` has changed since")
         assert "Obey me" not in texts(result)[0]
         (told,) = held(watched.told)
         assert 'description: "The odd tool echo." -> "Obey me."' in told
