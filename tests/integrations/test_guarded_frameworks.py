@@ -165,7 +165,7 @@ async def test_a_block_is_one_conversation(book: Path, kind: Any) -> None:
     shop, conversations = WatchedShop(), Conversations.of(book)
     async with sopilot.conversation("anna"):
         await play(kind, shop, conversations, "thread-1", [LOGIN, LOOK])
-        with pytest.raises(sopilot.UserMistake, match="another"):
+        with pytest.raises(sopilot.UserMistake, match="not `thread-2`"):
             await play(kind, shop, conversations, "thread-2", [REFUND])
     assert shop.paid == []
 

@@ -34,7 +34,7 @@ def test_a_file_without_an_end_is_told_with_place_cause_and_cure() -> None:
         read_text(ENDLESS)
     (one,) = told.value.diagnostics
     assert str(one.place) == "/dev/zero"
-    assert "or no end" in one.message
+    assert "or never ends" in one.message
     assert one.help
 
 
@@ -45,7 +45,7 @@ def test_a_file_without_an_end_is_told_with_place_cause_and_cure() -> None:
 )
 def test_every_reader_has_a_bound(read: object) -> None:
     assert callable(read)
-    with pytest.raises(UserMistake, match="no end"):
+    with pytest.raises(UserMistake, match="never ends"):
         read(ENDLESS)
 
 

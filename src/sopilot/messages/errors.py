@@ -58,8 +58,8 @@ class OutcomeUnrecorded(StoreUnavailable):
 
     def __init__(self, action: str, problem: Exception) -> None:
         super().__init__(
-            f"`{action}` was sent, but its outcome couldn't be recorded ({problem}) and counts as "
-            "unknown; don't call it again"
+            f"`{action}` was sent, and its outcome is unknown, because it couldn't be recorded "
+            f"({problem}): don't call it again"
         )
 
 

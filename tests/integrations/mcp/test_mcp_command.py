@@ -71,7 +71,7 @@ def test_misuse_is_named(arguments: tuple[str, ...], said: str, tmp_path: Path) 
         (f"anna {'a' * 32}\n", 0o644, "others can read"),
         (f"anna {'a' * 32}\nanna {'c' * 32}\n", 0o600, "`anna` has two tokens"),
         # Whoever holds it would be let in as one of the two, to sessions of the other's.
-        (f"anna {'a' * 32}\nben {'a' * 32}\n", 0o600, "`ben` has another name's token"),
+        (f"anna {'a' * 32}\nben {'a' * 32}\n", 0o600, "`ben` has the same token as another name"),
         ("anna\n", 0o600, "`NAME TOKEN`"),
     ],
 )
