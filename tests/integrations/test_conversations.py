@@ -103,7 +103,7 @@ async def test_a_hook_is_one_conversation_and_refuses_a_second() -> None:
     hook = await ProcedureHook.open(store, briefing(), VIEW)
     agent = graph(hook)
     await agent.ainvoke(message("anna"), thread("anna"))
-    with pytest.raises(UserMistake, match="another"):
+    with pytest.raises(UserMistake, match="not `bert`"):
         await agent.ainvoke(message("bert"), thread("bert"))
     with pytest.raises(UserMistake, match="thread_id"):
         await graph(Conversations(store, briefing(), VIEW)).ainvoke(message("x"))

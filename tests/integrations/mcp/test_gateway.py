@@ -132,7 +132,7 @@ async def test_an_upstream_that_dies_is_reported_and_started_again() -> None:
     async with played() as (client, watched):
         result = await call(client, "die")
         assert result.is_error
-        assert "Outcome unknown: `die` broke off" in texts(result)[0]
+        assert "Outcome unknown: `die` was interrupted" in texts(result)[0]
         assert len(await watched.notes("outcome_unknown")) == 1
         again = await call(client, "echo", back=True)
         assert again.structured_content == {"back": True}
@@ -171,7 +171,7 @@ async def test_a_tool_that_takes_too_long(odd_url: str) -> None:
     async with played(timeout_seconds=1.0, url=odd_url) as (client, watched):
         result = await call(client, "slow", seconds=20, steps=200)
         assert result.is_error
-        assert "Outcome unknown: `slow` broke off" in texts(result)[0]
+        assert "Outcome unknown: `slow` was interrupted" in texts(result)[0]
         (noted,) = await watched.notes("outcome_unknown")
         assert "timed out" in noted["why"]
         assert not (await call(client, "echo")).is_error
