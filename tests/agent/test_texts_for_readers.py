@@ -7,7 +7,7 @@ import re
 from dataclasses import replace
 
 import pytest
-from desk_runs import ScriptedModel, calls, play, some_tasks, watched
+from desk_runs import ScriptedModel, briefing_of, calls, play, some_tasks, watched
 
 from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.driver import Driver
@@ -17,14 +17,17 @@ from sopilot.agent.toolbox import Toolbox
 from sopilot.audit.audit import audit_trace
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.reader import load_handbook
+from sopilot.machine.affordances import completed
 from sopilot.machine.machine import Machine
 from sopilot.messages.scaffold import LANGUAGES
+from sopilot.program.model import Check
 from sopilot.protocols import ModelReply, ToolCall
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.scenarios import SimulatedTools
 from sopilot.trace.events import Call as CallOperation
 from sopilot.trace.events import Return, Start
+from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.frame import render_function
@@ -66,6 +69,18 @@ async def test_a_call_takes_what_the_waiting_program_has(arguments: str, usernam
     model = ScriptedModel([login, ModelReply("That is all.")])
     done = await play("bank", view="fused", model=model)
     assert [call.arguments["username"] for call in done.world.calls] == [username]
+
+
+def test_a_call_takes_what_the_check_at_the_cursor_passes_on() -> None:
+    machine = Machine(briefing_of("bank").programs)
+    started = machine.step(machine.initial(), Start("issue_card", {"username": "anna"}), at=0.0)
+    here = machine.position(started.configuration)
+    assert here is not None
+    assert isinstance(here.step, Check)
+    assert completed(here, "login", {}) == {}
+    assert completed(here, "login", {}, enters=True) == {"username": "anna"}
+    other: dict[str, JSON] = {"username": "ben"}
+    assert completed(here, "login", other, enters=True) == other
 
 
 async def test_what_the_user_cannot_give_is_a_ground_for_refusing() -> None:

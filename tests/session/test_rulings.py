@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from sopilot.machine.state import Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import ActionFacts, Guarded, Program, Source
 from sopilot.records.entitlements import Entitlements, Vote
-from sopilot.records.people import People, Person
+from sopilot.records.people import THE_MACHINE, People, Person, Principal
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON
 
@@ -24,6 +25,7 @@ HELD = HeldCall(
 # --- who may decide -------------------------------------------------------------------
 
 PEOPLE = People(persons={"ann": Person("Ann", ("boss",), aliases=("A-7",))})
+TOKEN = Principal("Ann", "token", "t1")
 FACTS = ActionFacts({"to": {"type": "string"}, "amount": {"type": "number"}}, ("to",))
 
 
@@ -54,6 +56,7 @@ def refused(
     [
         # Parties to the call: more in `tests/records/test_four_eyes.py`.
         ({"by": "operator"}, None),
+        ({"decision": "expire", "by": ""}, None),
         ({"by": "9"}, "party"),
         ({"metadata": {"requester": ""}}, None),
         ({"authors": {"ann"}}, "party"),
@@ -78,6 +81,22 @@ def test_an_action_without_declared_inputs_takes_any_arguments() -> None:
     nothing = {"wire": program("wire", actions={"wire": ActionFacts({}, ("to",))})}
     for programs in ({}, {"wire": program("wire")}, nothing):
         assert refused("amend", arguments={"x": 1}, programs=programs) is None
+
+
+@pytest.mark.parametrize(
+    ("by", "who", "name"),
+    [
+        ("", TOKEN, "Ann"),
+        ("a-7", TOKEN, "Ann"),
+        ("bo", TOKEN, None),
+        ("a-7", None, "Ann"),
+        ("cy", None, "cy"),
+        ("cy", THE_MACHINE, "cy"),
+    ],
+)
+def test_an_alias_is_no_second_person(by: str, who: Principal | None, name: str | None) -> None:
+    with nullcontext() if name else pytest.raises(UserMistake, match="this is Ann's token"):
+        assert PEOPLE.name_of(by, who) == name
 
 
 # --- guards of several programs, and the ledger ---------------------------------------
@@ -124,6 +143,32 @@ def test_a_request_that_cannot_be_read_is_never_satisfied(needed: JSON, read_as:
     held = ledger.held["w"]
     assert (held.needed, held.roles, held.expires_at) == (read_as, ("boss",), 200.0)
     assert (held.amended, held.why, held.seq, held.process) == (False, "", 1, "p1")
+
+
+@pytest.mark.parametrize(
+    ("decisions", "state", "approvals"),
+    [
+        (["approve:ann:boss", "approve:bo:boss", "approve:ann:audit"], "approved", 2),
+        (["approve:ann:clerk", "approve:bo:audit"], "waiting", 1),
+        (["approve::boss", "approve:bo:audit"], "waiting", 1),
+        (["reject:ann:clerk", "reject::boss"], "waiting", 0),
+        (["reject:ann:boss", "approve:ann:boss", "approve:bo:audit"], "rejected", 0),
+        (["approve:ann:boss", "approve:bo:audit", "reject:cy:boss"], "rejected", 2),
+        (["expire::", "approve:ann:boss"], "expired", 0),
+    ],
+)
+def test_decisions_in_a_trace_that_do_not_count_change_nothing(
+    decisions: list[str], state: str, approvals: int
+) -> None:
+    ledger = CallLedger()
+    ledger.fold(held_note(needed=2, roles=["boss", "audit"]))
+    for number, text in enumerate(decisions, 2):
+        decision, by, role = text.split(":")
+        vote: dict[str, JSON] = {"decision": decision, "by": by, "role": role}
+        given = {"call_id": "w", "reason": "so", "arguments": {}, **vote}
+        ledger.fold(event(number, "decision", given))
+    held = ledger.held["w"]
+    assert (held.state, held.approvals) == (state, approvals)
 
 
 @pytest.mark.parametrize("actor", ["model", "user", "tool"])
