@@ -625,7 +625,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.approval-of": ("an approval of `{action}` ({needed})", "`{action}` 的审批（{needed}）"),
     "audit.claimed-only": (
-        "the agent claims {goals}, but no call carried it out",
+        "the agent claims that it completed {goals}, but no call did so",
         "智能体宣称已完成 {goals}，但没有相应的调用",
     ),
     "audit.refused-or-not": (

@@ -187,7 +187,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "no-procedure": (
         "no procedure of this handbook carries out `{action}`, so it is never called: "
         "tell the user that it can't be done here",
-        "此处没有流程执行 `{action}`，因此它从不被调用：请告知用户此处无法办理",
+        "此处没有流程执行 `{action}`，因此无法调用：请告知用户此处无法办理",
     ),
     "start-first": (
         "`{action}` is part of a request: `start` {goals} first",
@@ -255,7 +255,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "fenced": ("`{action}` is blocked: {why}", "`{action}` 已暂停：{why}"),
     "being-carried-out": (
-        "`{guarded}` is being carried out; call `{action}` again when it is answered",
+        "`{guarded}` is being carried out; call `{action}` again once it has an answer",
         "`{guarded}` 正在执行；待其有结果后再调用 `{action}`",
     ),
     "outcome-needed": (

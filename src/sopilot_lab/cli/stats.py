@@ -134,7 +134,7 @@ def mde(tasks: int | None, effect: float | None, as_json: bool, **how: float) ->
     "--arms",
     nargs=2,
     metavar="FIRST SECOND",
-    help="Arms to compare. Needed unless the files hold exactly two, or are two files of one arm.",
+    help="Arms to compare. Optional if the files contain exactly two, or are two files of one arm.",
 )
 @click.option("--run", type=click.IntRange(min=0), help="Use only this repetition.")
 @click.option("--monte-carlo", is_flag=True, help="Sample the sign flips instead of counting all.")
@@ -163,7 +163,11 @@ def compare(
 @command.command()
 @FILES
 @click.option(
-    "-k", type=click.IntRange(min=1), default=1, show_default=True, help="Runs k of pass@k, pass^k."
+    "-k",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="The k of pass@k and pass^k.",
 )
 @json_option
 def describe(files: Sequence[Path], k: int, as_json: bool) -> None:
