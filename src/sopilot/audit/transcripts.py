@@ -48,13 +48,6 @@ from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON, Judge, plain, same
 
-_PLAIN_NO = 4
-"""Words of a no, at most: a longer message may say no to one thing and yes to another."""
-
-
-_ANYTHING_ELSE = re.compile(r"\b(any|some)(thing|one)? (else|more|other|further)\b", re.IGNORECASE)
-
-
 SHOWN = frozenset({AGAINST, GATE, NEWER, STALE})
 """Doubts that the calls alone show; for all others a transcript may merely lack something."""
 
@@ -416,7 +409,8 @@ class Review:
         unasked = confirmation(procedure, self.handbook.actions[call.action]) is None
         if not self.own and unasked and self._was_made_before(call):
             self._leave(call, sentence("audit.done-before", action=call.action))
-        refused = self._was_told_no(call)
+        heard = self._heard_before(call)
+        refused = bool(heard) and answer_in_words(heard[-1]) == "no"
 
         def truth(leaf: Leaf) -> bool | None:
             doubt = doubts.get(leaf)
@@ -473,16 +467,6 @@ class Review:
             if item.answer_number >= call.answers_before and not self.own:
                 return sentence("audit.asked-at-once", action=call.action, check=item.action)
         return ""
-
-    def _was_told_no(self, call: SessionCall) -> bool:
-        """Whether the user's last words before a call are nothing but a no, to one question. A no
-        to whether there is anything else doesn't refuse the call."""
-        heard = self._heard_before(call)
-        if not heard:
-            return False
-        reply, request = heard[-1].text, heard[-1].question
-        plain_no = len(reply.split()) <= _PLAIN_NO and len(re.findall("[?？]", request)) == 1
-        return plain_no and not _ANYTHING_ELSE.search(request) and assent(reply) == "no"
 
     def _doubt_of_yes(self, call: SessionCall, procedure: Procedure) -> str:
         """Why the user's yes before a call may be one to something else."""
