@@ -41,6 +41,8 @@ class Run:
     """Every rule that ran, in order."""
     acted: list[str] = field(default_factory=list)
     """Every domain action that ran, in order."""
+    refusal: str | None = None
+    """What the process says where it refuses."""
 
 
 class Executor:
@@ -90,6 +92,7 @@ class Executor:
                 return True
             else:
                 assert isinstance(step, FailStep)
+                run.refusal = str(step.says)
                 return False
             cursor = cursor + 1 if target is None else index[target]
 

@@ -3,41 +3,27 @@
 from __future__ import annotations
 
 import pytest
+from abstract_executor import Executor, Key
 from test_settled import compiled, leaf
 
 from sopilot.handbook.requirements import AnyOf, Constant, First, InOrder, Leaf, Tree
-from sopilot.program.model import Act, Branch, Check, FailStep, Holds, Program, Some, Step
+from sopilot.program.model import Check, FailStep, Program
 
 
 def own(tree: Tree, words: str) -> InOrder:
     return InOrder((tree,), words)
 
 
-def refused_with(program: Program, unmet: set[str]) -> str | None:
-    """What the refusal says where these predicates are false, ``None`` where nothing is refused."""
-    steps = program.functions["goal"].steps
-    place = {step.label: index for index, step in enumerate(steps)}
-    index = 0
-    while True:
-        step: Step = steps[index]
-        target: str | None = None
-        if isinstance(step, Act):
-            return None
-        if isinstance(step, FailStep):
-            return step.says.partition(": ")[2]
-        if isinstance(step, Check):
-            inside = [
-                one.function
-                for one in program.functions[step.function].steps
-                if isinstance(one, Check)
-            ]
-            holds = not ({step.slot, *inside} & unmet)
-            target = step.met if holds is step.wanted else step.unmet
-        if isinstance(step, Branch):
-            assert isinstance(step.when, Some)
-            slots = [one.slot for one in step.when.conditions if isinstance(one, Holds)]
-            target = step.then if set(slots) - unmet else step.otherwise
-        index = index + 1 if target is None else place[target]
+def refused_with(program: Program, *unmet: object) -> str | None:
+    """What the refusal says where these predicates, or these keys, are false."""
+    run = Executor(program).run(lambda key: key[0] not in unmet and key not in unmet)
+    return None if run.refusal is None else run.refusal.partition(": ")[2]
+
+
+def key_of(leaf: Leaf) -> Key:
+    ((_, term),) = leaf.arguments
+    assert isinstance(term, Constant)
+    return leaf.predicate, (("v", term.value),)
 
 
 CASES: list[tuple[Tree, dict[str, str | None]]] = [
@@ -58,7 +44,7 @@ def test_the_refusal_is_that_of_the_requirement(
 ) -> None:
     program = compiled(tree).program
     for unmet, words in expected.items():
-        assert refused_with(program, set(unmet)) == words, unmet
+        assert refused_with(program, *unmet) == words, unmet
 
 
 def test_one_step_for_one_refusal() -> None:
@@ -72,11 +58,11 @@ def test_what_refuses_in_its_own_way_stays_in_the_frame_of_the_goal() -> None:
     many = [Leaf(name, (("v", Constant(number)),)) for number in range(5) for name in "ab"]
     refusing = [own(one, f"X{number}") for number, one in enumerate(many)]
     plain = [Leaf("c", (("v", Constant(number)),)) for number in range(9)]
-    heavy = own(InOrder(tuple(Leaf("d", (("v", Constant(number)),)) for number in range(6))), "Y")
-    program = compiled(InOrder((*refusing, *plain, heavy))).program
-    steps = program.functions["goal"].steps
-    slots = [step.slot for step in steps if isinstance(step, Check)]
-    assert len(slots) == 12  # ten that refuse, one group of the plain, one of the heavy
-    for number, slot in enumerate(slots[:10]):
-        assert refused_with(program, {slot}) == f"X{number}"
-    assert [refused_with(program, {slot}) for slot in slots[10:]] == ["", "Y"]
+    heavy = [Leaf("d", (("v", Constant(number)),)) for number in range(6)]
+    tree = InOrder((*refusing, *plain, own(InOrder(tuple(heavy)), "Y")))
+    program = compiled(tree).program
+    checks = [step for step in program.functions["goal"].steps if isinstance(step, Check)]
+    assert len(checks) == 12  # ten that refuse, one group of the plain, one of the heavy
+    words = [f"X{number}" for number in range(10)] + [""] * 9 + ["Y"] * 6
+    for one, expected in zip([*many, *plain, *heavy], words, strict=True):
+        assert refused_with(program, key_of(one)) == expected, one

@@ -38,38 +38,41 @@ def compiled(
     return compiler.compile(handbook, handbook.procedures["goal"])
 
 
-def test_an_option_that_contradicts_what_is_required_is_dropped() -> None:
-    found = compiled(InOrder((leaf("a"), First((leaf("a", False), leaf("b"))))))
-    assert found.explanation.tree == InOrder((leaf("a"), leaf("b")))
-    (gone,) = found.explanation.dropped
-    assert (gone.what, gone.known, gone.impossible) == (leaf("a", False), leaf("a"), True)
+A, B, C, D, NOT_A = leaf("a"), leaf("b"), leaf("c"), leaf("d"), leaf("a", False)
+MAY_OPEN = InOrder((NOT_A, B, First((A, C))))
+Dropped = tuple[Leaf, Leaf, bool]
+"""What is dropped, what settled it, and whether it could not hold any more."""
+SETTLED: dict[str, tuple[Tree, dict[str, str], Tree | None, list[Dropped]]] = {
+    "an option that contradicts what is required": (
+        InOrder((A, First((NOT_A, B)))), {}, InOrder((A, B)), [(NOT_A, A, True)],
+    ),
+    "a repeat in another group": (
+        InOrder((A, First((InOrder((A, B)), C)))), {}, InOrder((A, First((B, C)))),
+        [(A, A, False)],
+    ),
+    "options behind one that holds, by what settled it last": (
+        InOrder((A, B, First((All((A, B)), C, D)))), {}, InOrder((A, B)),
+        [(A, A, False), (B, B, False), (C, B, False), (D, B, False)],
+    ),
+    "a check that came out otherwise": (MAY_OPEN, {}, InOrder((NOT_A, B, C)), [(A, NOT_A, True)]),
+    # Evidence is owed in the order of the chain, and for every option of an `any`.
+    "not: asked before the option fails": (
+        InOrder((A, First((InOrder((B, NOT_A)), C)))), {}, None, [],
+    ),
+    "not: an option of an `any`": (InOrder((A, AnyOf((All((NOT_A, B)), C)))), {}, None, []),
+    "not: a gate may open": (MAY_OPEN, {"gate": "a"}, None, []),
+    "not: a verifier may change things": (MAY_OPEN, {"changing": "b"}, None, []),
+    "not: nothing could satisfy it": (InOrder((A, NOT_A)), {}, None, []),
+}  # fmt: skip
 
 
-def test_a_repeat_in_another_group_is_dropped() -> None:
-    tree = InOrder((leaf("a"), First((InOrder((leaf("a"), leaf("b"))), leaf("c")))))
-    found = compiled(tree)
-    assert found.explanation.tree == InOrder((leaf("a"), First((leaf("b"), leaf("c")))))
-    assert [gone.impossible for gone in found.explanation.dropped] == [False]
-
-
-def test_what_an_option_asks_before_it_fails_is_still_asked() -> None:
-    """Evidence is owed in the order of the chain, and for every option of an `any`."""
-    chain = First((InOrder((leaf("b"), leaf("a", False))), leaf("c")))
-    assert compiled(InOrder((leaf("a"), chain))).explanation.dropped == ()
-    every = AnyOf((All((leaf("a", False), leaf("b"))), leaf("c")))
-    assert compiled(InOrder((leaf("a"), every))).explanation.dropped == ()
-
-
-def test_a_gate_may_open_and_a_verifier_may_change_things() -> None:
-    tree = InOrder((leaf("a", False), leaf("b"), First((leaf("a"), leaf("c")))))
-    assert compiled(tree, gate="a").explanation.dropped == ()
-    assert compiled(tree, changing="b").explanation.dropped == ()
-    assert compiled(tree).explanation.dropped != ()
-
-
-def test_what_nothing_could_satisfy_stays_as_it_was_written() -> None:
-    found = compiled(InOrder((leaf("a"), leaf("a", False))))
-    assert found.explanation.dropped == ()
+@pytest.mark.parametrize(("tree", "options", "left", "dropped"), SETTLED.values(), ids=SETTLED)
+def test_what_earlier_checks_settle_is_dropped(
+    tree: Tree, options: dict[str, str], left: Tree | None, dropped: list[Dropped]
+) -> None:
+    found = compiled(tree, **options).explanation  # type: ignore[arg-type]
+    assert [(gone.what, gone.known, gone.impossible) for gone in found.dropped] == dropped
+    assert left is None or found.tree == left
 
 
 @pytest.mark.parametrize(
@@ -105,14 +108,3 @@ def test_the_papers_schedule_checks_every_option_before_it_decides(free: str) ->
     checks = [step for step in body.steps if isinstance(step, Check)]
     assert [step.function for step in checks] == ["d", "a", "b"]
     assert not [step for step in body.steps[:2] if not isinstance(step, Check)]
-
-
-def test_options_behind_one_that_holds_are_dropped_once_by_what_settled_it_last() -> None:
-    both = All((leaf("a"), leaf("b")))
-    found = compiled(InOrder((leaf("a"), leaf("b"), First((both, leaf("c"), leaf("d"))))))
-    assert [(one.what, one.known, one.impossible) for one in found.explanation.dropped] == [
-        (leaf("a"), leaf("a"), False),
-        (leaf("b"), leaf("b"), False),
-        (leaf("c"), leaf("b"), False),
-        (leaf("d"), leaf("b"), False),
-    ]

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from till import APPROVED, Till
 
-from commands import ran, refused, run, shown, token
+from commands import WAITING, ran, refused, run, shown, token
 from sopilot.messages.errors import RunEnded, StoreCorrupt, UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.log import Entry, SealFile
@@ -21,34 +22,12 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.trace.signing import generate_key
 
 CLOCK = SystemClock()
-BOOK = """handbook: till
-actions:
-  look: {input: {who: string}, read_only: true}
-  pay: {input: {who: string, amount: integer, note: string}, irreversible: true, confirm: false}
-predicates:
-  known(who): {says: "{who} is known.", verify: look(who), verdict: result.known}
-procedures:
-  pay: {requires: known(who)}
-"""
 ERASE = ("privacy", "erase", "--why", "request 7")
 
 
 @pytest.fixture
 def pay(tmp_path: Path) -> Callable[[str, int], str]:
-    (tmp_path / "till.yaml").write_text(BOOK)
-
-    def pay(who: str, amount: int) -> str:
-        results = tmp_path / "results.yaml"
-        results.write_text(f"look: {{known: true, name: {who}}}\npay: {{paid_to: {who}}}\n")
-        done = shown(
-            "run", tmp_path / "till.yaml", "--goal", "pay", "--results", results,
-            "--request", f"Hello, this is {who}, pay me.", "--input", f"who={who}",
-            "--input", f"amount={amount}", "--input", f"note=for {who}",
-        )  # fmt: skip
-        results.unlink()
-        return str(done["session"])
-
-    return pay
+    return Till(tmp_path).pay
 
 
 def readings() -> list[dict[str, Any]]:
@@ -123,13 +102,8 @@ def test_holds_periods_and_sessions_without_privacy_are_respected(
 
 
 def test_a_session_that_waits_is_not_erased_without_a_word(tmp_path: Path) -> None:
-    (tmp_path / "till.yaml").write_text(BOOK.replace("confirm: false", "approval: boss"))
-    (tmp_path / "results.yaml").write_text("look: {known: true}\npay: {}\n")
     ran("people", "require", "privacy")
-    started = run("run", tmp_path / "till.yaml", "--goal", "pay", "--results",
-                  tmp_path / "results.yaml", "--request", "pay", "--input", "who=Zelda",
-                  "--input", "amount=1", "--input", "note=x", "--json")  # fmt: skip
-    session = json.loads(started.stdout)["session"]
+    session = shown(*Till(tmp_path, APPROVED).run(), code=WAITING)["session"]
     told = run(*ERASE, "--session", session)
     assert told.exit_code == 1
     assert "waits for people" in told.stdout

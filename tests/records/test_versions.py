@@ -5,74 +5,57 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from till import APPROVED, Till
 
 from commands import WAITING, ran, refused, shown, token
 from sopilot.messages.errors import UserMistake
 from sopilot.records.log import Entry
 from sopilot.records.versions import RELEASED, SIGNED_OFF, fold_versions
 
-BOOK = """handbook: till
-actions:
-  look: {input: {who: string}, read_only: true}
-  pay:
-    input: {who: string, amount: integer}
-    approval: {roles: [supervisor], needed: 1, expires: 1h}
-predicates:
-  known(who): {says: "{who} is known.", verify: look(who), verdict: result.known}
-procedures:
-  pay: {requires: known(who)}
-"""
-
 
 @pytest.fixture
-def book(tmp_path: Path) -> Path:
-    path = tmp_path / "till.yaml"
-    path.write_text(BOOK)
-    (tmp_path / "results.yaml").write_text("look: {known: true}\npay: {paid: 5}\n")
-    return path
+def till(tmp_path: Path) -> Till:
+    return Till(tmp_path, APPROVED)
 
 
-def paid(book: Path) -> tuple[object, ...]:
-    results = book.parent / "results.yaml"
-    return ("run", book, "--goal", "pay", "--results", results, "--input", "who=ann",
-            "--input", "amount=5")  # fmt: skip
-
-
-def test_nothing_runs_unsigned_where_the_store_demands_it(book: Path) -> None:
-    assert "session" in shown(*paid(book), code=WAITING)
+def test_nothing_runs_unsigned_where_the_store_demands_it(till: Till) -> None:
+    assert "session" in shown(*till.run(), code=WAITING)
     ran("people", "require", "sign-off")
-    assert refused(*paid(book)) == "not-released"
+    assert refused(*till.run()) == "not-released"
     backwards = ("--from", "2026-02-01", "--to", "2026-01-01")
-    assert refused("handbooks", "release", book, "--as", "Ada", *backwards) == "no-time"
-    released = shown("handbooks", "release", book, "--as", "Ada")
+    assert refused("handbooks", "release", till.book, "--as", "Ada", *backwards) == "no-time"
+    released = shown("handbooks", "release", till.book, "--as", "Ada")
     assert (released["version"], released["author"], released["difference"]) == (1, "Ada", {})
-    assert refused(*paid(book)) == "not-signed-off"
+    assert refused(*till.run()) == "not-signed-off"
     assert refused("handbooks", "sign-off", "till", 1, "--as", "ＡＤＡ") == "author"
     assert refused("handbooks", "sign-off", "till", 1) == "nobody"
     assert refused("handbooks", "sign-off", "till", 7, "--as", "Bo") == "unknown-version"
     ran("handbooks", "sign-off", "till", 1, "--as", "Bo")
-    waiting = shown(*paid(book), code=WAITING)["session"]
+    waiting = shown(*till.run(), code=WAITING)["session"]
     # Who wrote it does not decide in it.
     call = shown("approvals", "list", waiting)["held"][0]["call_id"]
     vote = ("approvals", "approve", waiting, call, "--role", "supervisor", "--as")
     assert refused(*vote, "Ada") == "party"
     # Another text is another version; the session in flight keeps its own.
-    book.write_text(BOOK.replace("is known.", "is known to us.").replace("known(who)}", "[]}"))
-    assert refused(*paid(book)) == "not-released"
+    changed = till.text.replace("is known.", "is known to us.").replace("known(who)}", "[]}")
+    till.book.write_text(changed)
+    assert refused(*till.run()) == "not-released"
     ran(*vote, "Sue")
     ran("handbooks", "withdraw", "till", 1, "--as", "Bo")
-    old_book = book.parent / "old.yaml"
-    old_book.write_text(BOOK)
-    assert refused(*paid(old_book)) == "not-in-force"
+    old_book = till.book.with_name("old.yaml")
+    old_book.write_text(till.text)
+    assert refused(*till.run(book=old_book)) == "not-in-force"
     assert shown("resume", waiting, "--as-started")["ending"] == "executed"
 
 
-def test_a_version_says_what_is_otherwise(book: Path) -> None:
-    ran("handbooks", "release", book, "--as", "Ada", "--from", "2020-01-01")
-    changed = BOOK.replace("is known.", "is known to us.").replace("expires: 1h", "expires: 2h")
+def test_a_version_says_what_is_otherwise(till: Till) -> None:
+    ran("handbooks", "release", till.book, "--as", "Ada", "--from", "2020-01-01")
+    changed = till.text.replace("is known.", "is known to us.").replace(
+        "expires: 1h", "expires: 2h"
+    )
     changed = changed.replace("  look:", "  peep: {input: {who: string}}\n  look:")
-    book.write_text(changed)
-    told = ran("handbooks", "release", book, "--as", "Ada", "--from", "2020-02-01")
+    till.book.write_text(changed)
+    told = ran("handbooks", "release", till.book, "--as", "Ada", "--from", "2020-02-01")
     assert told.splitlines() == [
         "version 2 of till, by Ada (unauthenticated), not signed off",
         "sentences: 1 difference",
@@ -90,18 +73,18 @@ def test_a_version_says_what_is_otherwise(book: Path) -> None:
 
 
 def test_a_version_says_what_its_scenarios_reached(
-    book: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(book.parent)
+    monkeypatch.chdir(tmp_path)
     ran("new", "desk")
     coverage = shown("handbooks", "release", "desk.yaml", "--as", "Ada")["coverage"]
     assert coverage["passed"] >= 1
     assert coverage["coverage"]
 
 
-def test_who_starts_a_run_asks_for_it_and_does_not_decide(book: Path) -> None:
+def test_who_starts_a_run_asks_for_it_and_does_not_decide(till: Till) -> None:
     tokens = {name: token(name, "supervisor") for name in ("Rita", "Sue")}
-    session = shown(*paid(book), token=tokens["Rita"], code=WAITING)["session"]
+    session = shown(*till.run(), token=tokens["Rita"], code=WAITING)["session"]
     call = shown("approvals", "list", session)["held"][0]["call_id"]
     vote = ("approvals", "approve", session, call, "--role", "supervisor")
     assert refused(*vote, token=tokens["Rita"]) == "party"
