@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from sopilot.compiler.pipeline import Compiled, compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import Binding, Constant, Leaf
 from sopilot.program.codec import program_to_yaml
 from sopilot.program.model import Act, Argument, CallArgument, Check, Local
+from sopilot.values.schema import violation
 
 HEAD = """\
 handbook: calls
@@ -189,3 +192,24 @@ def test_same_bytes_under_every_key_order() -> None:
     one, other = compiled(KEYS), compiled(OTHER_KEYS)
     for name in ("close", "wipe"):
         assert program_to_yaml(one[name].program) == program_to_yaml(other[name].program)
+
+
+@pytest.mark.parametrize(
+    ("schema", "fitting", "unfit"),
+    [
+        ("{enum: [1, 2]}", 2, 3),  # the values say what they are
+        ("{type: integer}", 2, "2"),
+        ("{minLength: 2}", "ab", 2),  # a text where nothing else is said
+    ],
+)
+def test_a_value_is_held_to_the_schema_of_its_input(
+    schema: str, fitting: object, unfit: object
+) -> None:
+    text = f"""
+handbook: values
+actions: {{pay: {{input: {{amount: {{schema: {schema}}}}}}}}}
+procedures: {{pay: {{}}}}
+"""
+    types = dict(compiled(text)["pay"].program.types)
+    assert violation(fitting, types["amount"], "amount") is None
+    assert violation(unfit, types["amount"], "amount")
