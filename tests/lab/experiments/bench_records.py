@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration
+from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration, RunFolder
 
 
 def verdict(*, should: bool, passed: bool, **flags: bool) -> dict[str, Any]:
@@ -23,9 +25,15 @@ def verdict(*, should: bool, passed: bool, **flags: bool) -> dict[str, Any]:
     }
 
 
+def number(task: str) -> int:
+    return int(task.rpartition("#")[2])
+
+
 def record(
-    task: str, *, passed: bool = True, should: bool = True, run_id: str = "r", **fields: Any
+    task: str, *, passed: bool = True, run_id: str = "r", broken: str = "", **fields: Any
 ) -> BenchRecord:
+    """The run of a task; those with an even number should be executed. ``broken`` is how the
+    infrastructure broke it."""
     domain, _, rest = task.removeprefix("sopbench:").partition("/")
     made: dict[str, Any] = {
         "run_id": run_id,
@@ -36,9 +44,37 @@ def record(
         "handbook_sha256": "h",
         "program_sha256": "p",
         "ending": "executed",
-        "verdict": verdict(should=should, passed=passed),
+        "verdict": verdict(should=number(task) % 2 == 0, passed=passed),
+        "r2": number(task) % 3,
+        "agent_turns": number(task),
+        "seconds": 2.0,
     }
+    if broken:
+        made |= {"verdict": None, "ending": "infrastructure_failure", "fault": broken}
+        made["reason"] = f"{broken} at noon"
     return BenchRecord(**(made | fields))
+
+
+def write_runs(
+    path: Path, *records: BenchRecord, made: RunConfiguration | None = None
+) -> RunFolder:
+    """Plan and write these runs, in a new folder or in one that is there."""
+    folder = RunFolder.create(path, made or configuration())
+    folder.ask({each.task: number(each.task) % 2 == 0 for each in records})
+    with folder.writer() as writer:
+        for each in records:
+            writer.write(each)
+    return folder
+
+
+def fill(
+    path: Path, passed: dict[str, bool], *, broken: dict[str, str] | None = None, **fields: Any
+) -> Path:
+    """A folder of runs, by task. ``fields`` differ from the usual configuration."""
+    judged = [record(task, passed=ok) for task, ok in passed.items()]
+    rest = [record(task, broken=fault) for task, fault in (broken or {}).items()]
+    write_runs(path, *judged, *rest, made=replace(configuration(), **fields))
+    return path
 
 
 def configuration(

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from bench_records import configuration, record
+from bench_records import record, write_runs
 from click.testing import CliRunner
 
 from sopbench_checkout import MISSING
@@ -22,11 +22,7 @@ from sopilot_lab.sopbench.source import load_task
 
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
-    made = RunFolder.create(tmp_path / "runs", configuration())
-    made.ask({"sopbench:bank/goal#0": True})
-    with made.writer() as writer:
-        writer.write(record("sopbench:bank/goal#0", reason="kept at home"))
-    return made
+    return write_runs(tmp_path / "runs", record("sopbench:bank/goal#0", reason="kept at home"))
 
 
 def changed_names(path: Path) -> list[str]:

@@ -19,17 +19,17 @@ from typing import Any
 import pytest
 from chat_server import Plan
 from chat_server import serving as planned
-from tiny import HOME, bench_command, run_bench, tiny_upstream
+from tiny import HOME, run_bench
 
 from scripted_answers import MODEL, completion, scripted_answer
 from sopilot.agent.providers import Retries
 from sopilot_lab.experiments import sweep
-from sopilot_lab.experiments import sweep as _shard
 from sopilot_lab.experiments.entrants import Contestant, Party, Patience
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.summary import summarise
 from sopilot_lab.experiments.sweep import make_configuration
+from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reference import TaskReference
 
 QUICK = ("--runner", "plain", "--most-missing", "1", "--alias", "m")
@@ -95,13 +95,10 @@ def serving(endpoint: Endpoint) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def tasks() -> Iterator[tuple[TaskReference, ...]]:
+def tasks(upstream: Upstream) -> Iterator[tuple[TaskReference, ...]]:
     with pytest.MonkeyPatch.context() as patch:
-        upstream = tiny_upstream()
-        for module in (_shard, sweep):
-            patch.setattr(module, "shared_upstream", lambda seed=0: upstream)
+        patch.setattr(sweep, "shared_upstream", lambda seed=0: upstream)
         yield select_tasks("all", upstream)
-        upstream.close()
 
 
 def swept(
@@ -109,7 +106,7 @@ def swept(
     at_once: int | None = None, **patience: Any,
 ) -> tuple[dict[str, Any], list[BenchRecord]]:  # fmt: skip
     configuration = make_configuration(
-        _shard.shared_upstream(), arm="flat", model="m", tools="official",
+        sweep.shared_upstream(), arm="flat", model="m", tools="official",
         budgets={"request_seconds": 1.0}, user=Contestant(user).label,
     )  # fmt: skip
     seen: list[BenchRecord] = []
@@ -232,14 +229,8 @@ def test_one_page_of_html_does_not_end_a_sweep_of_inspects_models(tmp_path: Path
     endpoint = Endpoint("html", 0.3, seed=4)
     with serving(endpoint) as address:
         url, _, model = address.partition("#")
-        environment = {"TINY_BASE_URL": url, "TINY_API_KEY": "k"}
         words = ("run", "--model", f"inspect:openai-api/tiny/{model}", "--arm", "flat", "--json")
-        done = subprocess.run(
-            bench_command(*words),
-            capture_output=True, text=True, check=False,
-            env={**os.environ, **environment, "SOPBENCH_HOME": str(HOME),
-                 "XDG_CACHE_HOME": str(tmp_path)},
-        )  # fmt: skip
+        done = run_bench(tmp_path, *words, TINY_BASE_URL=url, TINY_API_KEY="k")
     assert done.returncode == 0, done.stderr
     assert endpoint.failed
     assert json.loads(done.stdout)["n"] == 8

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sopbench_checkout import MISSING
-from tiny import GOAL, tiny_upstream
+from tiny import GOAL
 
+from sopbench_checkout import MISSING
 from sopilot.protocols import ModelReply, ModelRequest, ToolCall
 from sopilot.runner.play import resume_play, start_play
 from sopilot.stores.memory import MemoryStore
@@ -50,13 +49,6 @@ class Blunderer:
     async def complete(self, request: ModelRequest) -> ModelReply:
         calls = next(self._calls, ())
         return ModelReply("" if calls else "I cannot do that.", calls)
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    opened = tiny_upstream()
-    yield opened
-    opened.close()
 
 
 def refusal(upstream: Upstream, goal: str = GOAL) -> TaskReference:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from tiny import tiny_upstream
 
 from sopbench_checkout import MISSING
 from sopilot.views.catalogue import VIEWS
@@ -21,13 +19,6 @@ from sopilot_lab.sopbench.wording import OfficialCheck, check_official, read_sen
 on_sopbench = pytest.mark.skipif(bool(MISSING), reason=MISSING)
 
 
-@pytest.fixture(scope="module")
-def tiny() -> Iterator[Upstream]:
-    upstream = tiny_upstream()
-    yield upstream
-    upstream.close()
-
-
 def first_message(upstream: Upstream, which: str, arm: str, tools: ToolList = "official") -> str:
     (reference,) = task_references(which, upstream=upstream)
     own = load_task(reference, upstream)
@@ -35,8 +26,8 @@ def first_message(upstream: Upstream, which: str, arm: str, tools: ToolList = "o
     return VIEWS[arm].first_message(as_task(own, program, tools, upstream, "en").briefing)
 
 
-def test_every_arm_of_the_miniature_shows_its_text(tiny: Upstream) -> None:
-    found = check_official(select_tasks("bank", tiny), "official", tiny)
+def test_every_arm_of_the_miniature_shows_its_text(upstream: Upstream) -> None:
+    found = check_official(select_tasks("bank", upstream), "official", upstream)
     assert found.holds
     assert found.tasks == found.identical > 3
     assert found.sentences > found.tasks
@@ -44,32 +35,32 @@ def test_every_arm_of_the_miniature_shows_its_text(tiny: Upstream) -> None:
 
 
 def test_a_model_under_official_is_told_the_text_and_how_the_loop_works_and_no_more(
-    tiny: Upstream,
+    upstream: Upstream,
 ) -> None:
-    message = first_message(tiny, "sopbench:bank/lend_tool#0", "official")
-    text = tiny.official_text("bank", "lend_tool", 0)
+    message = first_message(upstream, "sopbench:bank/lend_tool#0", "official")
+    text = upstream.official_text("bank", "lend_tool", 0)
     before, _, after = message.partition(text.system)
     assert after == ""
     assert "end_session" in before
     assert "lend_tool" not in before  # which of the requests it is, the text does not say
 
 
-def test_recipes_name_only_what_is_offered(tiny: Upstream) -> None:
+def test_recipes_name_only_what_is_offered(upstream: Upstream) -> None:
     for tools, reader in (("official", False), ("full-state", True)):
-        message = first_message(tiny, "sopbench:bank/lend_tool#0", "official-recipes", tools)  # type: ignore[arg-type]
+        message = first_message(upstream, "sopbench:bank/lend_tool#0", "official-recipes", tools)  # type: ignore[arg-type]
         recipes = message.partition("### How Each Condition")[2]
         assert "find_tool(" in recipes
         assert ("internal_get_database(" in recipes) is reader
 
 
-def test_a_changed_sentence_is_found(tiny: Upstream) -> None:
-    (reference,) = task_references("sopbench:bank/lend_tool#0", upstream=tiny)
-    task = load_task(reference, tiny)
-    text = tiny.official_text("bank", "lend_tool", 0)
+def test_a_changed_sentence_is_found(upstream: Upstream) -> None:
+    (reference,) = task_references("sopbench:bank/lend_tool#0", upstream=upstream)
+    task = load_task(reference, upstream)
+    text = upstream.official_text("bank", "lend_tool", 0)
     said = next(iter(read_sentences(text)))[1]
     other = replace(text, system=text.system.replace(said, said[:-1] + "!"))
     found = OfficialCheck()
-    found.check_sentences(task, other, tiny)
+    found.check_sentences(task, other, upstream)
     assert any("our wording" in each for each in found.mismatches)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from bench_records import configuration, record
+from bench_records import configuration, record, write_runs
 from click.testing import CliRunner
 
 from sopilot_lab.cli.archive import verify
@@ -17,7 +17,7 @@ from sopilot_lab.experiments.archive import build_archive
 from sopilot_lab.experiments.report.document import Document, build_document
 from sopilot_lab.experiments.report.files import archive_analysis, report_files
 from sopilot_lab.experiments.report.runs import load_runs, run_folders
-from sopilot_lab.experiments.run_folder import BenchRecord, RunFolder
+from sopilot_lab.experiments.run_folder import BenchRecord
 
 TASKS = [f"sopbench:{domain}/goal_{place % 5}#{place}" for domain in ("dmv", "bank")
          for place in range(15)]  # fmt: skip
@@ -27,37 +27,32 @@ ARMS = ("official", "flat", "pg-paper", "fused")
 def judged(arm: str, task: str) -> BenchRecord:
     """The outcome of a task under an arm: the same whoever runs it and when."""
     dice = random.Random(f"{arm} {task}")
-    place = int(task.rpartition("#")[2])
-    fields = {"fingerprint": configuration(arm).fingerprint, "r2": place % 3, "cost": 0.1 * place}
-    return record(task, passed=dice.random() < 0.6, should=place % 2 == 0, **fields)
-
-
-def broken(arm: str, task: str, fault: str) -> BenchRecord:
-    fields = {"verdict": None, "fault": fault, "ending": "infrastructure_failure"}
-    made = {"fingerprint": configuration(arm).fingerprint, "reason": f"{fault} at noon"}
-    return record(task, **fields, **made)
+    fields = {
+        "fingerprint": configuration(arm).fingerprint,
+        "cost": 0.1 * int(task.rpartition("#")[2]),
+    }
+    return record(task, passed=dice.random() < 0.6, **fields)
 
 
 def swept(base: Path, workers: int, *, interrupted: bool, seed: int) -> list[Path]:
     """The folders of four arms, as ``workers`` that finish in any order leave them."""
     dice = random.Random(seed)
     for arm in ARMS:
-        folder = RunFolder.create(base / arm, configuration(arm))
-        folder.ask({task: int(task.rpartition("#")[2]) % 2 == 0 for task in TASKS})
+        made = configuration(arm)
         left = TASKS[:-1]  # the last one never gets a verdict
         dice.shuffle(left)
         for part in (left[:11], left[11:]) if interrupted else (left,):
             for worker in range(workers):
-                with folder.writer() as writer:
-                    for task in part[worker::workers]:
-                        writer.write(judged(arm, task))
+                runs = (judged(arm, task) for task in part[worker::workers])
+                write_runs(base / arm, *runs, made=made)
             if interrupted:
                 with next((base / arm / "records").glob("*.jsonl")).open("ab") as torn:
                     torn.write(b'{"run_id": "torn')
-        with folder.writer() as writer:
-            for fault in ("http-503", "timeout"):
-                writer.write(broken(arm, TASKS[-1], fault))
-        folder.write_scores()
+        rest = (
+            record(TASKS[-1], broken=fault, fingerprint=made.fingerprint)
+            for fault in ("http-503", "timeout")
+        )
+        write_runs(base / arm, *rest, made=made).write_scores()
     return [base / arm for arm in ARMS]
 
 
@@ -85,12 +80,8 @@ def document(folders: Sequence[Path]) -> Document:
 def test_folders_of_one_configuration_are_all_packed(tmp_path: Path) -> None:
     """One folder per domain: the archive holds both, and they verify."""
     for domain in ("bank", "dmv"):
-        folder = RunFolder.create(tmp_path / domain, configuration("flat"))
-        folder.ask({task: judged("flat", task).should_succeed for task in TASKS if domain in task})
-        with folder.writer() as writer:
-            for task in TASKS:
-                if f":{domain}/" in task:
-                    writer.write(judged("flat", task))
+        runs = (judged("flat", task) for task in TASKS if f":{domain}/" in task)
+        write_runs(tmp_path / domain, *runs, made=configuration("flat"))
     paths = [tmp_path / "dmv", tmp_path / "bank", tmp_path / os.curdir / "bank"]
     analysis = archive_analysis(document(paths), {"screen": "paper", "vary": []})
     build_archive(run_folders(paths), tmp_path / "a.zip", analysis=analysis, upstream=None)

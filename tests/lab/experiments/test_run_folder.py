@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from bench_records import configuration, record
+from bench_records import configuration, record, write_runs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -25,12 +25,6 @@ from sopilot_lab.experiments.source_fingerprint import (
 TASKS = [f"sopbench:bank/goal_{goal}#{index}" for goal in "ab" for index in range(12)]
 
 
-def write(folder: RunFolder, *records: BenchRecord) -> None:
-    with folder.writer() as writer:
-        for each in records:
-            writer.write(each)
-
-
 @given(
     order=st.permutations(TASKS),
     cuts=st.lists(st.integers(0, len(TASKS)), max_size=4),
@@ -41,25 +35,25 @@ def test_scores_do_not_depend_on_order_writers_identities_or_broken_runs(
     order: list[str], cuts: list[int], broken: set[str]
 ) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        whole = RunFolder.create(Path(scratch, "whole"), configuration())
-        write(whole, *(record(task, passed="a#" in task) for task in TASKS))
-        pieces = RunFolder.create(Path(scratch, "pieces"), configuration())
+        whole = write_runs(
+            Path(scratch, "whole"), *(record(task, passed="a#" in task) for task in TASKS)
+        )
         ends = [0, *sorted(cuts), len(order)]
         for number, (begin, end) in enumerate(itertools.pairwise(ends)):
             part: list[BenchRecord] = []
             for task in order[begin:end]:
                 if task in broken:
-                    part.append(record(task, run_id="broken", verdict=None))
+                    part.append(record(task, run_id="broken", broken="timeout"))
                 run_id = f"{number}-{task}"
                 part.append(record(task, passed="a#" in task, run_id=run_id, seconds=float(number)))
-            write(pieces, *part)
+            pieces = write_runs(Path(scratch, "pieces"), *part)
         assert whole.write_scores().read_bytes() == pieces.write_scores().read_bytes()
         assert len(pieces.discarded()) == len(broken)
 
 
 def test_a_torn_line_is_no_record_and_tasks_are_sorted_by_number(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "runs", configuration())
-    write(folder, *(record(f"sopbench:bank/goal#{index}") for index in (10, 2, 1)))
+    tasks = [f"sopbench:bank/goal#{index}" for index in (10, 2, 1)]
+    folder = write_runs(tmp_path / "runs", *map(record, tasks))
     (path,) = (tmp_path / "runs" / "records").glob("*.jsonl")
     path.write_bytes(path.read_bytes()[:-5])
     assert set(folder.records()) == {"sopbench:bank/goal#10", "sopbench:bank/goal#2"}
@@ -68,6 +62,8 @@ def test_a_torn_line_is_no_record_and_tasks_are_sorted_by_number(tmp_path: Path)
 
 
 def test_another_configuration_is_refused_and_says_what_differs(tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match="not a folder of bench runs"):
+        RunFolder.open(tmp_path)
     RunFolder.create(tmp_path, configuration())
     with pytest.raises(UserMistake) as caught:
         RunFolder.create(tmp_path, configuration(arm="flat"))
@@ -82,11 +78,6 @@ def test_one_sweep_at_a_time(tmp_path: Path) -> None:
         pass
     with folder.leader():
         pass
-
-
-def test_a_foreign_folder_is_not_taken_for_runs(tmp_path: Path) -> None:
-    with pytest.raises(UserMistake, match="not a folder of bench runs"):
-        RunFolder.open(tmp_path)
 
 
 def test_the_fingerprint_changes_with_everything_it_covers() -> None:

@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tiny import tiny_upstream
 
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.experiments.selection import select_tasks, stratified
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reference import TaskReference
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    opened = tiny_upstream()
-    yield opened
-    opened.close()
-
 
 SIZES = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8)
 

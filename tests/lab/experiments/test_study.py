@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import zipfile
 from pathlib import Path
@@ -12,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 from click.testing import CliRunner
-from sopbench_checkout import MISSING
-from tiny import bench, bench_command, run_bench
+from tiny import bench, run_bench
 
+from sopbench_checkout import MISSING
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.cli.study import study as study_command
 from sopilot_lab.experiments.study import estimate
@@ -108,16 +107,7 @@ def test_hypotheses_that_change_after_a_look_are_refused(base: Path, tmp_path: P
 
 def elsewhere(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     """`sopilot lab …` where there is no checkout."""
-    environment = {**os.environ, "SOPBENCH_HOME": str(folder), "HOME": str(folder)}
-    environment["XDG_CACHE_HOME"] = str(folder)
-    return subprocess.run(
-        bench_command(*words),
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=folder,
-        check=False,
-    )
+    return run_bench(folder, *words, SOPBENCH_HOME=str(folder), HOME=str(folder))
 
 
 def test_an_archive_is_verified_and_reported_without_a_checkout(base: Path, tmp_path: Path) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tiny import HOME, bench, run_bench, tiny_upstream
+from tiny import HOME, bench, run_bench
 
 from sopilot.tasks.starter import starter
 from sopilot_lab.experiments.archive import check_file
@@ -23,13 +22,6 @@ from sopilot_lab.sopbench.reach import find_reach, survey
 from sopilot_lab.sopbench.source import load_task
 
 REACHABLE: dict[ToolList, int] = {"official": 6, "full-state": 7}
-
-
-@pytest.fixture(scope="module")
-def upstream() -> Iterator[Upstream]:
-    opened = tiny_upstream()
-    yield opened
-    opened.close()
 
 
 def run_all(upstream: Upstream, arm: str, model: str, tools: ToolList) -> list[Trial]:
@@ -190,16 +182,8 @@ def test_a_sweep_by_the_command_goes_on_where_it_stopped(tmp_path: Path) -> None
 
 
 def test_a_defect_is_found_by_replay(tmp_path: Path) -> None:
-    found = bench(
-        tmp_path,
-        "sopbench",
-        "check",
-        "defects",
-        "--goal",
-        "bank/take_back",
-        "--goal",
-        "bank/lend_tool",
-    )
+    goals = ("--goal", "bank/take_back", "--goal", "bank/lend_tool")
+    found = bench(tmp_path, "sopbench", "check", "defects", *goals)
     assert [each["classification"] for each in found["goals"]] == ["confirmed defect", "reachable"]
 
 
@@ -229,21 +213,13 @@ def test_ones_own_scenarios_are_swept_without_a_checkout(tmp_path: Path) -> None
 
 def test_budgets_and_repetitions_are_part_of_a_configuration(tmp_path: Path) -> None:
     choice = ("run", "--goal", "lend_tool", "--limit", "2", "--runner", "plain")
-    terms = (
-        "--budget",
-        "domain_calls=1",
-        "--budget",
-        "temperature=none",
-        "--budget",
-        "seed=7",
-        "--run",
-        "2",
-    )
-    summary = bench(tmp_path, *choice, *terms, "-o", str(tmp_path / "runs"))
+    budgets = ("domain_calls=1", "temperature=none", "seed=7")
+    terms = [word for budget in budgets for word in ("--budget", budget)]
+    summary = bench(tmp_path, *choice, *terms, "--run", "2", "-o", str(tmp_path / "runs"))
     configuration = summary["configuration"]
     assert configuration["run"] == 2
-    budgets = configuration["budgets"]["bank"]
-    assert (budgets["domain_calls"], budgets["temperature"], budgets["seed"]) == (1, None, 7)
+    bank = configuration["budgets"]["bank"]
+    assert (bank["domain_calls"], bank["temperature"], bank["seed"]) == (1, None, 7)
     assert summary["budgets_spent"] == {"domain calls": 1}
     refused = run_bench(tmp_path, *choice, "-o", str(tmp_path / "runs"))
     assert refused.returncode == 2

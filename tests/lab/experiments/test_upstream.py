@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sopbench_checkout import NEEDS_SOPBENCH
 
+from sopbench_checkout import NEEDS_SOPBENCH
 from sopilot_lab.sopbench.checkout import Checkout, find_checkout
 from sopilot_lab.sopbench.process import (
+    Simulator,
+    ToolList,
     Upstream,
     UpstreamFault,
     UpstreamLost,
@@ -28,6 +31,17 @@ def own() -> Iterator[Upstream]:
     upstream.close()
 
 
+def opened(goal: str, tools: ToolList = "official") -> tuple[Mapping[str, Any], Simulator]:
+    """What the user of the task knows, and the task's simulator."""
+    (task,) = load_tasks(f"sopbench:{goal}")
+    simulator = shared_upstream().open(task.domain, task.goal, task.index, tools=tools)
+    return task.user_known, simulator
+
+
+def some(known: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: known[name] for name in names}
+
+
 def test_upstreams_modules_stay_in_the_worker() -> None:
     upstream = shared_upstream()
     upstream.metadata("bank")
@@ -37,11 +51,9 @@ def test_upstreams_modules_stay_in_the_worker() -> None:
 
 
 def test_an_executed_request_passes_the_official_evaluator() -> None:
-    (task,) = load_tasks("sopbench:bank/transfer_funds#20")
-    assert shared_upstream().scoring(task.domain)[task.goal][task.index]
-    known = task.user_known
-    user = {"username": known["username"]}
-    simulator = shared_upstream().open(task.domain, task.goal, task.index)
+    assert shared_upstream().scoring("bank")["transfer_funds"][20]
+    known, simulator = opened("bank/transfer_funds#20")
+    user = some(known, "username")
     for name in (known["username"], known["destination_username"]):
         assert simulator.call("internal_check_username_exist", {"username": name}).value is True
     assert simulator.judge("logged_in_user", user) is False
@@ -57,8 +69,8 @@ def test_an_executed_request_passes_the_official_evaluator() -> None:
     assert balance.value >= known["amount"]
     enough = simulator.judge("sufficient_account_balance", {**user, "amount": known["amount"]})
     assert enough is True
-    goal = {key: known[key] for key in ("destination_username", "amount", "unit")}
-    assert simulator.call("transfer_funds", {**user, **goal}).ok
+    goal = some(known, "username", "destination_username", "amount", "unit")
+    assert simulator.call("transfer_funds", goal).ok
     verdict = simulator.evaluate(messages=3)
     assert verdict["success"] is True
     assert verdict["action_successfully_called"] is True
@@ -68,11 +80,8 @@ def test_an_executed_request_passes_the_official_evaluator() -> None:
 
 
 def test_the_same_request_without_its_checks_fails() -> None:
-    (task,) = load_tasks("sopbench:bank/transfer_funds#20")
-    simulator = shared_upstream().open(task.domain, task.goal, task.index)
-    goal = {
-        key: task.user_known[key] for key in ("username", "destination_username", "amount", "unit")
-    }
+    known, simulator = opened("bank/transfer_funds#20")
+    goal = some(known, "username", "destination_username", "amount", "unit")
     assert simulator.call("transfer_funds", goal).ok
     verdict = simulator.evaluate()
     assert verdict["success"] is False
@@ -80,11 +89,9 @@ def test_the_same_request_without_its_checks_fails() -> None:
 
 
 def test_a_refused_request_passes_the_official_evaluator() -> None:
-    (task,) = load_tasks("sopbench:bank/transfer_funds#21")
-    assert not shared_upstream().scoring(task.domain)[task.goal][task.index]
-    known = task.user_known
-    user = {"username": known["username"]}
-    simulator = shared_upstream().open(task.domain, task.goal, task.index)
+    assert not shared_upstream().scoring("bank")["transfer_funds"][21]
+    known, simulator = opened("bank/transfer_funds#21")
+    user = some(known, "username")
     assert simulator.call("internal_check_username_exist", user).ok
     assert simulator.call("login_user", {**user, "identification": known["identification"]}).ok
     admin = {**user, "admin_password": known["admin_password"]}
@@ -94,10 +101,8 @@ def test_a_refused_request_passes_the_official_evaluator() -> None:
 
 
 def test_a_wrong_password_opens_no_gate_and_a_logout_closes_it() -> None:
-    (task,) = load_tasks("sopbench:bank/transfer_funds#20")
-    known = task.user_known
-    user = {"username": known["username"]}
-    simulator = shared_upstream().open(task.domain, task.goal, task.index)
+    known, simulator = opened("bank/transfer_funds#20")
+    user = some(known, "username")
     assert not simulator.call("login_user", {**user, "identification": "wrong"}).ok
     assert simulator.judge("logged_in_user", user) is False
     assert simulator.call("login_user", {**user, "identification": known["identification"]}).ok
@@ -162,14 +167,12 @@ def test_text_is_data_never_code(tmp_path: Path) -> None:
 
 def test_readers_are_kept_as_they_were() -> None:
     """The simulator hands out its live database; the evaluator must see the old one."""
-    (task,) = load_tasks("sopbench:bank/transfer_funds#0")
-    known = task.user_known
-    simulator = shared_upstream().open(task.domain, task.goal, task.index, tools="full-state")
+    known, simulator = opened("bank/transfer_funds#0", "full-state")
     for name in (known["username"], known["destination_username"]):
         simulator.call("internal_check_username_exist", {"username": name})
     simulator.call("internal_get_database", {})
-    goal = ("username", "destination_username", "amount", "unit")
-    assert simulator.call("transfer_funds", {key: known[key] for key in goal}).ok
+    goal = some(known, "username", "destination_username", "amount", "unit")
+    assert simulator.call("transfer_funds", goal).ok
     assert simulator.evaluate()["success"] is True
 
 
@@ -186,11 +189,8 @@ def test_judging_changes_nothing() -> None:
 
 
 def test_simulators_do_not_share_state() -> None:
-    (task,) = load_tasks("sopbench:bank/transfer_funds#20")
-    known = task.user_known
-    upstream = shared_upstream()
-    first, second = (upstream.open(task.domain, task.goal, task.index) for _ in range(2))
-    login = {"username": known["username"], "identification": known["identification"]}
+    (known, first), (_, second) = opened("bank/transfer_funds#20"), opened("bank/transfer_funds#20")
+    login = some(known, "username", "identification")
     assert first.call("login_user", login).ok
     assert second.judge("logged_in_user", {"username": known["username"]}) is False
     assert second.evaluate()["num_function_calls"] == 0

@@ -5,21 +5,19 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from gate_records import briefing_of
 
 from population import SIMULATED_ARMS
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.task import Task
-from sopilot.views.briefing import Briefing
 from sopilot_lab.qualification.plan import RehearsedCases, planned, rehearse
 
 
 @pytest.fixture(scope="session")
 def bank_cases() -> list[Task]:
     example = load_example("bank")
-    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
-    return example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False)
+    return example_tasks(example, briefing_of(example.handbook), late_calls_fail=False)
 
 
 @pytest.fixture(scope="session")

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from sopilot.compiler.pipeline import compile_handbook
+from sopilot.handbook.model import Handbook
 from sopilot.values.json import JSON
+from sopilot.views.briefing import Briefing
 from sopilot_lab.experiments.run_folder import BenchRecord, RecordedRun
 from sopilot_lab.qualification.plan import arm_configuration
 from sopilot_lab.qualification.probe import Cursor
+
+
+def briefing_of(handbook: Handbook) -> Briefing:
+    programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
+    return Briefing(handbook, programs)
 
 
 def records(

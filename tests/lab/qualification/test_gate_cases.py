@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
+from gate_records import briefing_of
 
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
-from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import load_example
@@ -17,7 +17,6 @@ from sopilot.tasks.scenario_tasks import scenario_task
 from sopilot.tasks.scenario_verdict import judge_outside, post_goal_calls
 from sopilot.tasks.scenarios import MadeCall, load_scenarios
 from sopilot.tasks.task import Task
-from sopilot.views.briefing import Briefing
 from sopilot_lab.experiments.entrants import Contestant, Party
 from sopilot_lab.experiments.trial import TrialRunner
 from sopilot_lab.qualification.plan import arm_configuration, checkable, kind_of, planned, rehearse
@@ -60,8 +59,7 @@ scenarios:
 @pytest.fixture(scope="module")
 def tiny() -> list[Task]:
     handbook = load_handbook(HANDBOOK)
-    programs = {goal: one.program for goal, one in compile_handbook(handbook).items()}
-    briefing = Briefing(handbook, programs)
+    briefing = briefing_of(handbook)
     suite = load_scenarios(SCENARIOS, handbook)
     return checkable([scenario_task(one, briefing) for one in suite.scenarios])
 
@@ -141,8 +139,7 @@ async def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
     """Success and R2 are two signs: a call must not be counted in both."""
     over = Misbehaviour(over_verify=1.0, seed=5)
     example = load_example("it")
-    programs = {goal: one.program for goal, one in compile_handbook(example.handbook).items()}
-    tasks = example_tasks(example, Briefing(example.handbook, programs), late_calls_fail=False)
+    tasks = example_tasks(example, briefing_of(example.handbook), late_calls_fail=False)
     cases = own_references(planned(tasks, 8))
     runner = TrialRunner(
         arm_configuration("m", "pg"),

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from population import SUBJECTS, Laboratory
 from sopilot.agent.providers import ProviderError, Retries
 from sopilot.agent.reference.executor import Reference
-from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.runner.qualifications import Answer, last_verdict
 from sopilot.tasks.task import Task
 from sopilot_lab.experiments.entrants import Contestant
 from sopilot_lab.experiments.run_folder import BenchRecord, Effort, journal_writer
-from sopilot_lab.experiments.trial import Play
 from sopilot_lab.qualification.checking import (
     Allowance,
     CheckProgress,
@@ -46,37 +45,60 @@ def folder(tmp_path: Path) -> CheckFolder:
     return CheckFolder(tmp_path / "check", {"model": "m"})
 
 
-def make_check(
-    cases: list[Task],
-    rehearsal: RehearsedCases,
-    folder: CheckFolder,
-    *,
-    allowance: Allowance | None = None,
-    price: tuple[float, float] | None = None,
-    play: Play | None = None,
-    watch: Callable[[CheckProgress], None] = lambda step: None,
-    parallel: int = 1,
-    timeout: float = 60.0,
-) -> Qualification:
-    return Qualification(
-        cases=own_references(cases),
-        arms=("flat", "pg"),
-        rehearsal=rehearsal,
-        spending=CheckSpending(allowance or Allowance(), Contestant("reference", price=price)),
-        folder=folder,
-        retries=Retries(attempts=1),
-        watch=watch,
-        parallel=parallel,
-        timeout=timeout,
-        play=play,
-    )
+Make = Callable[..., Qualification]
+
+
+@pytest.fixture
+def make_check(few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder) -> Make:
+    """A check of the first ``count`` cases. ``reply`` answers in the reference executor's place,
+    which it is given."""
+
+    def make(
+        count: int | None = None,
+        *,
+        allowance: Allowance | None = None,
+        price: tuple[float, float] | None = None,
+        reply: Reply | None = None,
+        **fields: Any,
+    ) -> Qualification:
+        who = Contestant("reference", price=price)
+        usual = {"folder": folder, "retries": Retries(attempts=1), "timeout": 60.0}
+        if reply is not None:
+            usual["play"] = lambda who, reader, about: Scripted(reply, Reference(reader))
+        return Qualification(
+            cases=own_references(few_cases[:count]),
+            arms=("flat", "pg"),
+            rehearsal=rehearsal,
+            spending=CheckSpending(allowance or Allowance(), who),
+            **(usual | fields),
+        )
+
+    return make
+
+
+Reply = Callable[[Model, ModelRequest], Awaitable[ModelReply]]
+
+
+class Scripted:
+    name = "m"
+
+    def __init__(self, reply: Reply, reference: Model) -> None:
+        self._reply, self._reference = reply, reference
+
+    async def complete(self, request: ModelRequest) -> ModelReply:
+        return await self._reply(self._reference, request)
+
+
+async def hang(reference: Model, request: ModelRequest) -> ModelReply:
+    await asyncio.sleep(60)
+    raise AssertionError("nobody waits that long")
 
 
 async def test_rehearsal_estimates_what_the_reference_executor_uses(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
+    make_check: Make, rehearsal: RehearsedCases, folder: CheckFolder
 ) -> None:
     assert rehearsal.unreachable == ()
-    await make_check(few_cases[:4], rehearsal, folder).run()
+    await make_check(4).run()
     for run in folder.runs():
         estimate = rehearsal.estimates[run.record.task][run.arm]
         assert run.record.attempts == estimate.requests
@@ -114,9 +136,9 @@ async def test_simulated_models_get_the_verdict_they_deserve(
 
 @pytest.mark.parametrize("calls", [0, 60, 200])
 async def test_requests_never_exceed_the_budget(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder, calls: int
+    make_check: Make, folder: CheckFolder, calls: int
 ) -> None:
-    check = make_check(few_cases, rehearsal, folder, allowance=Allowance(calls=calls), parallel=3)
+    check = make_check(allowance=Allowance(calls=calls), parallel=3)
     await check.run()
     used = sum(run.record.attempts for run in folder.runs())
     assert used == check.spending.used.requests <= calls
@@ -124,51 +146,17 @@ async def test_requests_never_exceed_the_budget(
     assert decide("m", folder.runs(), planned=20).page is False
 
 
-async def test_money_ends_a_check(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
-) -> None:
-    allowance = Allowance(money=0.000001)
-    check = make_check(few_cases, rehearsal, folder, allowance=allowance, price=(1.0, 2.0))
+async def test_money_ends_a_check(make_check: Make, folder: CheckFolder) -> None:
+    check = make_check(allowance=Allowance(money=0.000001), price=(1.0, 2.0))
     await check.run()
     assert check.stopped == "the budget of 1e-06 in money"
     assert folder.runs() == []
 
 
-class Slow:
-    name = "slow"
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        await asyncio.sleep(60)
-        raise AssertionError("nobody waits that long")
-
-
-async def test_time_ends_a_check(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
-) -> None:
-    check = make_check(
-        few_cases,
-        rehearsal,
-        folder,
-        allowance=Allowance(minutes=0.003),
-        play=lambda *who: Slow(),
-    )
+async def test_time_ends_a_check(make_check: Make) -> None:
+    check = make_check(allowance=Allowance(minutes=0.003), reply=hang)
     await check.run()
     assert check.stopped == "the budget of 0.003 minutes"
-
-
-class Unreliable:
-    """Fails the provider's way as often as told, then works."""
-
-    def __init__(self, model: Model, failures: list[int]) -> None:
-        self._model = model
-        self._failures = failures
-        self.name = model.name
-
-    async def complete(self, request: ModelRequest) -> ModelReply:
-        if self._failures[0]:
-            self._failures[0] -= 1
-            raise ProviderError("down", retryable=False)
-        return await self._model.complete(request)
 
 
 class Interrupted(Exception):
@@ -176,11 +164,10 @@ class Interrupted(Exception):
 
 
 async def test_an_interrupted_check_goes_on_and_ends_the_same(
-    few_cases: list[Task], rehearsal: RehearsedCases, tmp_path: Path
+    make_check: Make, tmp_path: Path
 ) -> None:
-    cases = few_cases[:5]
     whole = CheckFolder(tmp_path / "whole", {})
-    await make_check(cases, rehearsal, whole).run()
+    await make_check(5, folder=whole).run()
 
     stops = iter(range(100))
 
@@ -198,7 +185,7 @@ async def test_an_interrupted_check_goes_on_and_ends_the_same(
         folder = CheckFolder(tmp_path / "check", {})
         ended = True
         try:
-            await make_check(cases, rehearsal, folder, watch=stop).run()
+            await make_check(5, folder=folder, watch=stop).run()
         except* Interrupted:
             ended = False
         if ended:
@@ -217,36 +204,35 @@ async def test_an_interrupted_check_goes_on_and_ends_the_same(
 
 
 async def test_broken_runs_are_not_judged_and_run_again(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
+    make_check: Make, folder: CheckFolder
 ) -> None:
-    failures = [1]
+    failures = [ProviderError("down", retryable=False)]
 
-    def play(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -> Model:
-        return Unreliable(Reference(reader), failures)
+    async def unreliable(reference: Model, request: ModelRequest) -> ModelReply:
+        if failures:
+            raise failures.pop()
+        return await reference.complete(request)
 
-    await make_check(few_cases[:2], rehearsal, folder, play=play).run()
+    await make_check(2, reply=unreliable).run()
     assert [one.passed for one in folder.runs()].count(None) == 1
     verdict = decide("m", folder.runs(), planned=2)
     assert "1 runs were broken" in verdict.notes[-1]
-    await make_check(few_cases[:2], rehearsal, folder, play=play).run()
+    await make_check(2, reply=unreliable).run()
     assert [one.passed for one in folder.runs()] == [True] * 4
 
 
 @pytest.mark.parametrize("retryable", [True, False])
 async def test_an_endpoint_that_never_answers_ends_the_check(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder, retryable: bool
+    make_check: Make, folder: CheckFolder, retryable: bool
 ) -> None:
     """HTTP errors, HTML in place of JSON, dropped connections: all come as a provider's error."""
     asked = []
 
-    class Failing:
-        name = "m"
+    async def failing(reference: Model, request: ModelRequest) -> ModelReply:
+        asked.append(request)
+        raise ProviderError("the answer is not JSON", retryable=retryable)
 
-        async def complete(self, request: ModelRequest) -> ModelReply:
-            asked.append(request)
-            raise ProviderError("the answer is not JSON", retryable=retryable)
-
-    check = make_check(few_cases, rehearsal, folder, play=lambda *who: Failing())
+    check = make_check(reply=failing)
     await check.run()
     assert len(asked) == 3
     assert check.problem == "m: the answer is not JSON"
@@ -256,45 +242,32 @@ async def test_an_endpoint_that_never_answers_ends_the_check(
 
 
 async def test_an_endpoint_that_says_nothing_is_broken_and_no_refusal(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
+    make_check: Make, folder: CheckFolder
 ) -> None:
-    class Silent:
-        name = "m"
+    async def silent(reference: Model, request: ModelRequest) -> ModelReply:
+        return ModelReply(" ")
 
-        async def complete(self, request: ModelRequest) -> ModelReply:
-            return ModelReply(" ")
-
-    check = make_check(few_cases, rehearsal, folder, play=lambda *who: Silent())
-    await check.run()
-    assert len(folder.runs()) == 3
-    assert all(one.passed is None for one in folder.runs())
+    await make_check(reply=silent).run()
+    assert [one.passed for one in folder.runs()] == [None] * 3
     assert decide("m", folder.runs(), planned=20).answer is Answer.BROKEN
 
 
 async def test_an_endpoint_that_hangs_is_told_long_before_the_time_is_over(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
+    make_check: Make,
 ) -> None:
-    check = make_check(few_cases, rehearsal, folder, play=lambda *who: Slow(), timeout=0.1)
+    check = make_check(reply=hang, timeout=0.1)
     await check.run()
-    assert check.problem in ("no answer within 0.2 s", "slow: no answer within 0.1 s")
+    assert check.problem in ("no answer within 0.2 s", "m: no answer within 0.1 s")
 
 
 async def test_a_slow_model_is_not_taken_for_a_silent_one(
-    few_cases: list[Task], rehearsal: RehearsedCases, folder: CheckFolder
+    make_check: Make, folder: CheckFolder
 ) -> None:
-    class Pondering:
-        def __init__(self, model: Model) -> None:
-            self._model = model
-            self.name = model.name
+    async def ponder(reference: Model, request: ModelRequest) -> ModelReply:
+        await asyncio.sleep(0.05)
+        return await reference.complete(request)
 
-        async def complete(self, request: ModelRequest) -> ModelReply:
-            await asyncio.sleep(0.05)
-            return await self._model.complete(request)
-
-    check = make_check(
-        few_cases[:1], rehearsal, folder, timeout=5.0,
-        play=lambda who, reader, about: Pondering(Reference(reader)),
-    )  # fmt: skip
+    check = make_check(1, reply=ponder, timeout=5.0)
     await check.run()
     assert check.stopped is None
     assert [one.passed for one in folder.runs()] == [True, True]
@@ -321,9 +294,10 @@ def test_what_was_spent_survives_an_interruption(folder: CheckFolder) -> None:
     assert resumed.spent() == Effort(12, 200, 19)
 
 
-def test_what_found_nothing_does_not_take_the_place_of_a_finding(tmp_path: Path) -> None:
-    configuration: dict[str, object] = {"model": "m"}
-    folder = CheckFolder(check_path(tmp_path, "m", configuration), configuration)
+def test_the_last_finding_about_a_model_is_kept(tmp_path: Path) -> None:
+    assert last_verdict(tmp_path, "a/b") is None
+    configuration: dict[str, object] = {"model": "a/b"}
+    folder = CheckFolder(check_path(tmp_path, "a/b", configuration), configuration)
     for answer, kept in [
         ("broken", "broken"),
         ("too few", "too few"),
@@ -333,17 +307,7 @@ def test_what_found_nothing_does_not_take_the_place_of_a_finding(tmp_path: Path)
         ("do not page", "do not page"),
     ]:
         folder.finish({"answer": answer}, "<html>")
-        found = last_verdict(tmp_path, "m")
-        assert found is not None
-        assert found["answer"] == kept
-
-
-def test_the_last_verdict_of_a_model_is_found_again(tmp_path: Path) -> None:
-    assert last_verdict(tmp_path, "a/b") is None
-    configuration: dict[str, object] = {"model": "a/b"}
-    folder = CheckFolder(check_path(tmp_path, "a/b", configuration), configuration)
-    folder.finish({"arm": "pg"}, "<html>")
-    assert last_verdict(tmp_path, "a/b") == {"arm": "pg"}
+        assert last_verdict(tmp_path, "a/b") == {"answer": kept}
     assert last_verdict(tmp_path, "a-b") is None
     assert json.loads((folder.path / "check.json").read_text()) == configuration
     for torn in ("", "[]", "{"):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -104,63 +106,45 @@ def test_run_takes_the_verdict_as_its_default_arm(home: Path) -> None:
     assert "the last check" not in run("--view", "pg").stderr
 
 
-def answer_mailbox(box: Path, stop: threading.Event) -> None:
+@contextmanager
+def answered(box: Path) -> Iterator[None]:
     """Report one wrong place to every question of the probe; end every conversation at once."""
     position = {"function": "nowhere", "step": "1", "results": {}, "callers": [],
                 "next": {"operation": "ask", "name": ""}}  # fmt: skip
-    call = {"name": "report_position", "arguments": json.dumps(position)}
-    while not stop.wait(0.01):
-        for asked in sorted((box / "requests").glob("*.json")):
-            reply = box / "replies" / asked.name
-            if reply.exists():
-                continue
-            is_probe = "report_position" in asked.read_text("utf-8")
-            made = {"content": "" if is_probe else "I can't help.",
-                    "tool_calls": [{"id": "1", **call}] if is_probe else []}  # fmt: skip
-            reply.parent.mkdir(parents=True, exist_ok=True)
-            draft = reply.with_suffix(".draft")
-            draft.write_text(json.dumps(made), "utf-8")
-            draft.replace(reply)
+    report = {"id": "1", "name": "report_position", "arguments": json.dumps(position)}
+    stop = threading.Event()
 
+    def answer() -> None:
+        while not stop.wait(0.01):
+            for request in box.glob("*/*/requests/*.json"):
+                reply = request.parents[1] / "replies" / request.name
+                if not reply.exists():
+                    is_probe = "report_position" in request.read_text("utf-8")
+                    said = {"content": "I can't help.", "tool_calls": []}
+                    made = {"content": "", "tool_calls": [report]} if is_probe else said
+                    draft = reply.with_suffix(".draft")
+                    draft.write_text(json.dumps(made), "utf-8")
+                    draft.replace(reply)
 
-def test_a_mailbox_is_probed_without_a_key(home: Path) -> None:
-    box, stop = home / "box", threading.Event()
-    answering = threading.Thread(target=answer_mailbox, args=(box, stop))
+    answering = threading.Thread(target=answer)
     answering.start()
     try:
-        arguments = ["--handbook", "bank", "--cases", "1", "--arm", "flat", "--probe", "3"]
-        result = CliRunner().invoke(
-            command, ["--model", f"mailbox:{box}", *arguments, "--timeout", "5", "--json"]
-        )
+        yield
     finally:
         stop.set()
         answering.join()
+
+
+def test_a_mailbox_has_a_folder_per_arm_and_task_and_is_probed(home: Path) -> None:
+    arguments = ["--handbook", "bank", "--cases", "2", "--arm", "flat", "--arm", "pg", "--probe",
+                 "3", "--parallel", "4", "--timeout", "5", "--json"]  # fmt: skip
+    with answered(home / "box"):
+        model = f"mailbox:{home}/box/{{arm}}/{{task}}"
+        result = CliRunner().invoke(command, ["--model", model, *arguments])
     assert result.exit_code == 0, result.output
     probe = json.loads(result.stdout)["probe"]
     assert (probe["questions"], probe["answered"], probe["localisation"]) == (3, 3, 0.0)
     assert probe["score"] is not None
-
-
-def test_a_mailbox_has_a_folder_per_arm_and_task(home: Path) -> None:
-    done = threading.Event()
-
-    def answer() -> None:
-        while not done.wait(0.01):
-            for request in home.glob("box/*/*/requests/*.json"):
-                reply = request.parents[1] / "replies" / request.name
-                if not reply.exists():
-                    reply.write_text('{"content": "I do not know."}')
-
-    answerer = threading.Thread(target=answer)
-    answerer.start()
-    arguments = ["--handbook", "bank", "--cases", "2", "--arm", "flat", "--arm", "pg"]
-    model = f"mailbox:{home}/box/{{arm}}/{{task}}"
-    result = CliRunner().invoke(
-        command, ["--model", model, *arguments, "--probe", "1", "--parallel", "4"]
-    )
-    done.set()
-    answerer.join()
-    assert result.exit_code == 0, result.output
     assert {path.parent.name for path in home.glob("box/*/*")} == {"flat", "pg", "probe"}
     assert len(list(home.glob("box/flat/*"))) == 2
     for request in home.glob("box/*/*/requests/*.json"):

@@ -43,12 +43,8 @@ def test_cursors_reach_every_depth(cursors: list[Cursor]) -> None:
     assert {cursor.depth for cursor in cursors} == {1, 2, 3}
     assert len({(c.function, c.step, c.callers) for c in cursors}) == len(cursors) == 40
     assert any(cursor.results for cursor in cursors)
-    assert {operation for c in cursors for operation, _ in c.licensed} >= {
-        "call",
-        "tool",
-        "ask",
-        "return",
-    }
+    operations = {operation for c in cursors for operation, _ in c.licensed}
+    assert operations >= {"call", "tool", "ask", "return"}
 
 
 def test_a_perfect_reconstruction_scores_one(cursors: list[Cursor]) -> None:
@@ -178,9 +174,6 @@ def test_no_answer_scores_nothing(cursors: list[Cursor], text: str) -> None:
     for cursor in cursors[:5]:
         found = grade(cursor, text)
         assert (found.score, found.answered) == (0.0, False)
-
-
-def test_an_empty_object_earns_nothing(cursors: list[Cursor]) -> None:
     assert {grade(cursor, "{}").score for cursor in cursors} == {0.0}
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from gate_records import all_but, changed, records
 from hypothesis import given, settings
@@ -17,126 +19,155 @@ from sopilot_lab.statistics.paired import mcnemar
 GOOD = all_but(range(0))
 ORIENTED = [ProbeGrade("c", 2, 1.0, 1.0, None, 1.0, 1.0) for _ in range(24)]
 LOST = [ProbeGrade("c", 2, 0.0, 0.0, None, 0.0, 0.0) for _ in range(24)]
+SAME = {"flat": GOOD, "pg": GOOD}
+WEAK = all_but(range(14))
 HELPED = {"prose": all_but(range(14)), "flat": all_but(range(14)), "pg": GOOD}
+
+
+ONE_GOAL = {case: (case // 2) % 10 != 0 for case in range(60)}
+LUCK = {"benefit", "across-goals"}
+"""Conditions of a gain, which equal arms don't meet."""
+CASES: dict[str, tuple[dict[str, dict[int, bool]], dict[str, Any], str, set[str]]] = {
+    "helped": (HELPED, {}, "page with pg", set()),
+    "passes everything": ({**SAME, "prose": GOOD}, {}, "may page with pg, else prose", LUCK),
+    **{
+        f"{lost} of {cases} lost": (
+            {"flat": all_but(range(0), cases), "pg": all_but(range(lost), cases)},
+            {"planned": cases}, answer, failed,
+        )
+        for cases, lost, answer, failed in (
+            (58, 0, "do not page, flat", {*LUCK, "not-inferior"}),
+            (59, 0, "may page with pg, else flat", LUCK),
+            (60, 1, "do not page, flat", {*LUCK, "not-inferior"}),
+            (100, 1, "may page with pg, else flat", LUCK),
+            (100, 2, "do not page, flat", {*LUCK, "not-inferior"}),
+        )
+    },
+    # The exact test excludes the margin; one goal that is lost as a whole does not.
+    "pairs of a goal hang together": (
+        {"flat": {case: (case // 2) % 10 not in (1, 2) for case in range(200)},
+         "pg": {case: (case // 2) % 10 != 0 for case in range(200)}},
+        {"planned": 200}, "do not page, flat", {"across-goals", "not-inferior"},
+    ),
+    "interim look at equal arms": (
+        SAME, {"planned": 80}, "do not page, flat", {*LUCK, "not-inferior"}
+    ),
+    "calls after the goal": (SAME, {"after": {"pg": 1}}, "do not page, flat", {*LUCK, "quiet"}),
+    "lost": (SAME, {"grades": LOST}, "do not page, flat", {*LUCK, "oriented"}),
+    "not asked": (SAME, {"grades": []}, "do not page, flat", {*LUCK, "oriented"}),
+    "a program": (SAME, {"grades": [], "scripted": True}, "may page with pg, else flat", LUCK),
+    "weaker than the chosen text": (
+        {"prose": GOOD, "flat": WEAK, "pg": WEAK}, {}, "do not page, prose",
+        {*LUCK, "not-below-choice", "not-inferior"},
+    ),
+    "harmless fused": (
+        {**SAME, "fused": GOOD}, {"tokens": {"fused": 150}}, "may page with fused, else flat", LUCK
+    ),
+    "harmful fused": (
+        {**SAME, "fused": all_but(range(9))}, {}, "may page with pg, else flat", LUCK
+    ),
+    "a gain in one goal": (
+        {"flat": ONE_GOAL, "pg": GOOD}, {}, "may page with pg, else flat", {"across-goals"}
+    ),
+    "few goals": ({"flat": WEAK, "pg": GOOD}, {"goals": 3}, "page with pg", set()),
+    "harmed class": (
+        {"flat": {case: case % 2 == 0 or case > 50 for case in range(60)},
+         "pg": {case: case % 2 == 1 or case > 11 for case in range(60)}},
+        {}, "do not page, flat", {"no-class-harmed"},
+    ),
+    "helped but loud": (HELPED, {"after": {"pg": 1}}, "do not page, prose", {"quiet"}),
+    "louder without paging": (HELPED, {"after": {"flat": 1}}, "page with pg", set()),
+    "few pairs": (
+        {arm: dict(list(held.items())[:18]) for arm, held in HELPED.items()}, {"planned": 18},
+        "too few, prose", {"enough"},
+    ),
+    # 6:0 in six goals, p = .016
+    "slight gain": ({"flat": all_but(range(0, 12, 2)), "pg": GOOD}, {}, "page with pg", set()),
+    "interim look at a slight gain": (
+        {"flat": all_but(range(0, 12, 2)), "pg": GOOD}, {"planned": 80},
+        "may page with pg, else flat", LUCK,
+    ),
+    "below the chosen text": (
+        {"prose": GOOD, "flat": all_but(range(20)), "pg": all_but(range(4))}, {},
+        "do not page, prose", {"not-below-choice", "not-inferior"},
+    ),
+    "helped but lost": (HELPED, {"grades": LOST}, "do not page, prose", {"oriented"}),
+    **{
+        f"{questions} questions": (
+            HELPED, {"grades": ORIENTED[:questions]},
+            *(("do not page, prose", {"oriented"}) if questions < 6 else ("page with pg", set())),
+        )
+        for questions in (0, 1, 5, 6)
+    },
+    "cheaper fused": (
+        {**HELPED, "fused": GOOD}, {"tokens": {"fused": 50}}, "page with fused", set()
+    ),
+    "dearer fused": (
+        {**HELPED, "fused": GOOD}, {"tokens": {"fused": 150}}, "page with pg", set()
+    ),
+    "worse fused": (
+        {**HELPED, "fused": all_but(range(13))}, {"tokens": {"fused": 50}}, "page with pg", set()
+    ),
+    "fused alone helps": (
+        {**HELPED, "pg": WEAK, "fused": GOOD}, {"tokens": {"fused": 50}},
+        "may page with fused, else prose", LUCK,
+    ),
+    **{
+        f"prose {prose}, official {official}, flat {flat}": (
+            {arm: all_but(range(count)) for arm, count in
+             (("official", official), ("prose", prose), ("flat", flat))},
+            {}, f"do not page, {chosen}", set(),
+        )
+        for official, prose, flat, chosen in (
+            (0, 0, 0, "prose"), (0, 12, 12, "official"), (12, 12, 0, "flat"),
+            (12, 0, 0, "prose"), (0, 12, 0, "official"), (0, 3, 3, "prose"),
+        )
+    },
+}  # fmt: skip
+SAYS = {
+    "passes everything": ["5 more cases that only pg passes", "adds guards and proof"],
+    "few goals": ["the verdict is about these 3 goals and no others"],
+    "harmed class": ["would have to stop losing execute tasks"],
+    "few pairs": ["2 more cases", "too few"],
+    "interim look at a slight gain": ["60 of 80"],
+    "1 questions": ["only 1 questions, the probe can't rule out one half"],
+    "5 questions": ["only 5 questions, the probe can't rule out one half"],
+    "prose 0, official 0, flat 0": ["do not page: paged and flat runs are missing"],
+}
 
 
 def names(verdict: Verdict) -> set[str]:
     return {one.name for one in verdict.conditions if not one.met}
 
 
-def verdict_of(passed: dict[str, dict[int, bool]], **rest: object) -> Verdict:
-    planned = rest.pop("planned", 60)
-    assert isinstance(planned, int)
-    return decide("m", records(passed, **rest), ORIENTED, planned=planned)  # type: ignore[arg-type]
+def verdict_of(
+    passed: dict[str, dict[int, bool]],
+    *,
+    planned: int = 60,
+    grades: list[ProbeGrade] = ORIENTED,
+    scripted: bool = False,
+    **made: Any,
+) -> Verdict:
+    return decide("m", records(passed, **made), grades, planned=planned, scripted=scripted)
 
 
-def test_a_helped_model_is_paged() -> None:
-    verdict = verdict_of(HELPED)
-    assert verdict.page
-    assert (verdict.arm, verdict.guarded_arm) == ("pg", "pg")
-    assert verdict.answer is Answer.PAGE
-    assert names(verdict) == set()
-    assert verdict.changes == ()
-
-
-def test_a_strong_model_may_page_and_hears_what_a_benefit_would_take() -> None:
-    """It passes everything with `flat`, so paging cannot win."""
-    verdict = verdict_of({"prose": GOOD, "flat": GOOD, "pg": GOOD})
-    assert verdict.answer is Answer.MAY_PAGE
-    assert not verdict.page
-    assert (verdict.arm, verdict.guarded_arm) == ("prose", "pg")
-    assert names(verdict) == {"benefit", "across-goals"}
-    assert verdict.changes[0].startswith("5 more cases that only pg passes")
-    assert "adds guards and proof" in verdict.reasons[-1]
-
-
-@pytest.mark.parametrize(
-    ("cases", "lost", "answer"),
-    [
-        (58, 0, Answer.DO_NOT_PAGE),
-        (59, 0, Answer.MAY_PAGE),
-        (60, 1, Answer.DO_NOT_PAGE),
-        (100, 1, Answer.MAY_PAGE),
-        (100, 2, Answer.DO_NOT_PAGE),
-    ],
-)
-def test_the_margin_is_excluded_or_it_is_not(cases: int, lost: int, answer: Answer) -> None:
-    good, paged = all_but(range(0), cases), all_but(range(lost), cases)
-    verdict = verdict_of({"flat": good, "pg": paged}, planned=cases)
-    assert verdict.answer is answer
-    assert ("not-inferior" in names(verdict)) is (answer is Answer.DO_NOT_PAGE)
-
-
-def test_pairs_of_a_goal_may_hang_together() -> None:
-    """The exact test excludes the margin; one goal that is lost as a whole does not."""
-    flat = {case: (case // 2) % 10 not in (1, 2) for case in range(200)}
-    pg = {case: (case // 2) % 10 != 0 for case in range(200)}
-    verdict = verdict_of({"flat": flat, "pg": pg}, planned=200)
-    (found,) = (one for one in verdict.contrasts if one.first == "pg")
-    assert isinstance(found.inferior_p, float)
-    assert found.inferior_p <= rule.LEVEL
-    assert "not-inferior" in names(verdict)
-
-
-def test_an_interim_look_shows_no_harmlessness_by_luck() -> None:
-    assert verdict_of({"flat": GOOD, "pg": GOOD}, planned=80).answer is Answer.DO_NOT_PAGE
-
-
-def test_may_page_needs_a_quiet_and_oriented_model() -> None:
-    same = {"flat": GOOD, "pg": GOOD}
-    loud = verdict_of(same, after={"pg": 1})
-    assert loud.answer is Answer.DO_NOT_PAGE
-    assert "quiet" in names(loud)
-    lost = decide("m", records(same), LOST, planned=60)
-    assert lost.answer is Answer.DO_NOT_PAGE
-    assert "oriented" in names(lost)
-    unasked = decide("m", records(same), planned=60)
-    assert unasked.answer is Answer.DO_NOT_PAGE
-    assert "oriented" in names(unasked)
-    assert decide("m", records(same), planned=60, scripted=True).answer is Answer.MAY_PAGE
-
-
-def test_may_page_needs_harmlessness_against_the_chosen_text_too() -> None:
-    weak = all_but(range(14))
-    verdict = verdict_of({"prose": GOOD, "flat": weak, "pg": weak})
-    assert verdict.representation == "prose"
-    assert verdict.answer is Answer.DO_NOT_PAGE
-    assert "not-inferior" in names(verdict)
-
-
-def test_a_model_that_may_page_gets_fused_where_it_is_harmless_too() -> None:
-    same = {"flat": GOOD, "pg": GOOD}
-    assert verdict_of({**same, "fused": GOOD}, tokens={"fused": 150}).guarded_arm == "fused"
-    worse = verdict_of({**same, "fused": all_but(range(9))})
-    assert (worse.answer, worse.guarded_arm) == (Answer.MAY_PAGE, "pg")
-
-
-def test_a_gain_in_one_goal_is_not_enough() -> None:
-    one_goal = {case: (case // 2) % 10 != 0 for case in range(60)}
-    verdict = verdict_of({"flat": one_goal, "pg": GOOD})
-    assert names(verdict) == {"across-goals"}
-
-
-def test_with_few_goals_the_verdict_is_about_them() -> None:
-    verdict = verdict_of({"flat": all_but(range(14)), "pg": GOOD}, goals=3)
-    assert verdict.page
-    assert "across-goals" not in {one.name for one in verdict.conditions}
-    assert verdict.notes == ("the verdict is about these 3 goals and no others",)
-
-
-def test_a_harmed_class_forbids_paging() -> None:
-    flat = {case: case % 2 == 0 or case > 50 for case in range(60)}  # fails refusals
-    pg = {case: case % 2 == 1 or case > 11 for case in range(60)}  # fails some executions
-    verdict = verdict_of({"flat": flat, "pg": pg})
-    assert "benefit" not in names(verdict)
-    assert names(verdict) == {"no-class-harmed"}
-    assert "execute" in verdict.changes[0]
-
-
-def test_calls_after_the_goal_forbid_paging() -> None:
-    verdict = verdict_of(HELPED, after={"pg": 1})
-    assert names(verdict) == {"quiet"}
-    assert verdict_of(HELPED, after={"flat": 1}).page
+@pytest.mark.parametrize("case", CASES)
+def test_the_verdict_and_the_conditions_not_met(case: str) -> None:
+    passed, how, answer, failed = CASES[case]
+    verdict = verdict_of(passed, **how)
+    shown = f"{verdict.answer}, {verdict.arm}"
+    if verdict.guarded_arm is not None:
+        other = "" if verdict.arm == verdict.guarded_arm else f", else {verdict.arm}"
+        shown = f"{verdict.answer} with {verdict.guarded_arm}{other}"
+    assert (shown, names(verdict)) == (answer, failed)
+    assert verdict.page is shown.startswith("page")
+    interim = how.get("planned", 60) > 60 and len(next(iter(passed.values()))) == 60
+    assert verdict.level == (rule.INTERIM_LEVEL if interim else rule.LEVEL)
+    assert bool(verdict.changes) is bool(failed)
+    told = [*verdict.reasons, *verdict.changes, *verdict.notes]
+    told += [one.figures for one in verdict.conditions]
+    for text in SAYS.get(case, ()):
+        assert any(text in line for line in told), told
 
 
 def test_without_successes_the_harm_detector_is_blind() -> None:
@@ -144,66 +175,6 @@ def test_without_successes_the_harm_detector_is_blind() -> None:
     verdict = decide("m", blind, ORIENTED, planned=60)
     assert names(verdict) == {"sighted", "quiet"}
     assert not verdict.page
-
-
-def test_few_pairs_are_not_enough() -> None:
-    few = {arm: {c: good for c, good in held.items() if c < 18} for arm, held in HELPED.items()}
-    verdict = verdict_of(few, planned=18)
-    assert names(verdict) == {"enough"}
-    assert verdict.changes == ("2 more cases",)
-    assert verdict.answer is Answer.TOO_FEW
-    assert "too few" in verdict.reasons[-1]
-
-
-def test_an_interim_look_is_held_to_the_stricter_level() -> None:
-    slight = {"flat": all_but(range(0, 12, 2)), "pg": GOOD}  # 6:0 in six goals, p = .016
-    assert verdict_of(slight).page
-    verdict = verdict_of(slight, planned=80)
-    assert not verdict.page
-    assert verdict.level == rule.INTERIM_LEVEL
-    assert "60 of 80" in verdict.notes[0]
-
-
-def test_paging_must_not_fall_below_the_representation_chosen() -> None:
-    verdict = verdict_of({"prose": GOOD, "flat": all_but(range(20)), "pg": all_but(range(4))})
-    assert verdict.representation == "prose"
-    assert names(verdict) == {"not-below-choice", "not-inferior"}
-
-
-@pytest.mark.parametrize(
-    ("official", "prose", "flat", "chosen"),
-    [
-        (0, 0, 0, "prose"),
-        (0, 12, 12, "official"),
-        (12, 12, 0, "flat"),
-        (12, 0, 0, "prose"),
-        (0, 12, 0, "official"),
-        (0, 3, 3, "prose"),
-    ],
-)
-def test_representation(official: int, prose: int, flat: int, chosen: str) -> None:
-    failed = {"official": official, "prose": prose, "flat": flat}
-    verdict = verdict_of({arm: all_but(range(count)) for arm, count in failed.items()})
-    assert verdict.representation == chosen
-    assert not verdict.page
-    assert verdict.reasons[-1] == "do not page: paged and flat runs are missing"
-
-
-def test_a_lost_model_is_not_paged() -> None:
-    verdict = decide("m", records(HELPED), LOST, planned=60)
-    assert "oriented" in names(verdict)
-    assert verdict.answer is Answer.DO_NOT_PAGE
-    assert decide("m", records(HELPED), ORIENTED, planned=60).page
-
-
-@pytest.mark.parametrize(("questions", "met"), [(0, False), (1, False), (5, False), (6, True)])
-def test_a_probe_that_could_not_fail_shows_nothing(questions: int, met: bool) -> None:
-    verdict = decide("m", records(HELPED), ORIENTED[:questions], planned=60)
-    (oriented,) = (one for one in verdict.conditions if one.name == "oriented")
-    assert oriented.met is met
-    assert verdict.page is met
-    said = f"only {questions} questions, the probe can't rule out one half"
-    assert (said in oriented.figures) is (0 < questions < 6)
 
 
 def test_undefined_conditions_are_not_met() -> None:
@@ -249,16 +220,6 @@ def test_what_a_check_can_show_is_known_before_it() -> None:
     assert (sixty["most_losses"], hundred["most_losses"]) == (0, 1)
     assert sixty["may_page_with_slips"] == pytest.approx(0.587, abs=0.001)
     assert "at most 1 of 100 pairs lost" in hundred["says"][1]
-
-
-def test_fused_takes_over_when_it_is_as_good_and_cheaper() -> None:
-    both = {**HELPED, "fused": GOOD}
-    assert verdict_of(both, tokens={"fused": 50}).arm == "fused"
-    assert verdict_of(both, tokens={"fused": 150}).arm == "pg"
-    worse = {**HELPED, "fused": all_but(range(13))}
-    assert verdict_of(worse, tokens={"fused": 50}).arm == "pg"
-    without = {**HELPED, "pg": all_but(range(14)), "fused": GOOD}
-    assert not verdict_of(without, tokens={"fused": 50}).page
 
 
 def test_no_runs_no_verdict_but_the_default() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -20,16 +21,23 @@ from sopilot_lab.statistics.intervals import (
 )
 from sopilot_lab.statistics.non_inferiority import least_pairs, most_losses, non_inferiority
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
-from sopilot_lab.statistics.paired import Discordance, benjamini_hochberg
+from sopilot_lab.statistics.paired import Discordance, benjamini_hochberg, mcnemar
 from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect, tasks_needed
-from sopilot_lab.statistics.rates import Rate, balanced_accuracy
+from sopilot_lab.statistics.rates import Rate, balanced_accuracy, pass_k
 
+RUN = RunOutcome(task="t", goal="g", kind=TaskKind.EXECUTE, passed=True)
 UNITS = [("a", (1, 2)), ("b", (0, 1)), ("c", (2, 2))]
 
 
 @pytest.mark.parametrize(
     "asked",
     [
+        lambda: mcnemar(-1, 2),
+        lambda: mcnemar(2, -1),
+        lambda: benjamini_hochberg([math.nan]),
+        lambda: benjamini_hochberg([0.1], q=0.0),
+        lambda: pass_k([], 0),
+        lambda: pass_k([RUN, RUN], 1),
         lambda: clopper_pearson(-1, 9),
         lambda: clopper_pearson(10, 9),
         lambda: wilson(3, 9, 1.0),
@@ -111,9 +119,8 @@ def test_a_discovery_at_the_threshold_is_one() -> None:
 
 
 def test_units_are_clusters_or_goals_of_a_domain() -> None:
-    one = RunOutcome(task="t", goal="g", kind=TaskKind.EXECUTE, passed=True)
-    assert one.unit == "g"
-    assert replace(one, domain="d").unit == "d/g"
-    assert replace(one, domain="d", cluster="c").unit == "c"
+    assert RUN.unit == "g"
+    assert replace(RUN, domain="d").unit == "d/g"
+    assert replace(RUN, domain="d", cluster="c").unit == "c"
     both = Discordance(3, 1) + Discordance(2, 2)
     assert (both.total, both.net, both - Discordance(1, 1)) == (8, 2, Discordance(4, 2))

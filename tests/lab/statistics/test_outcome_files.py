@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.cli.stats import command
-from sopilot_lab.statistics import reading
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
-from sopilot_lab.statistics.reading import outcomes_from, read_rows
+from sopilot_lab.statistics.reading import discordances_from, outcomes_from, read_rows
 
 QUICK = settings(deadline=None, max_examples=60)
 TEXT = st.text(max_size=6)
@@ -69,16 +68,13 @@ def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
             '{"task": 3, "goal": "g", "kind": "refuse", "passed": 1, "run": -1}',
         ]
     )
-    with pytest.raises(UserMistake) as caught:
-        outcomes_from(read_rows(text, "results.jsonl"))
-    said = [str(diagnostic) for diagnostic in caught.value.diagnostics]
-    assert said == [
-        'results.jsonl:2:1: error[bad-field]: `kind` must be `execute` or `refuse`, not `"wait"`',
-        "results.jsonl:2:1: error[missing-field]: `passed` is missing (`true`, `false` or `null`)"
+    assert list(map(str, mistakes_in(text))) == [
+        'f.json:2:1: error[bad-field]: `kind` must be `execute` or `refuse`, not `"wait"`',
+        "f.json:2:1: error[missing-field]: `passed` is missing (`true`, `false` or `null`)"
         "\n  help: did you mean `passd`?",
-        "results.jsonl:3:1: error[bad-field]: `task` must be a text, not `3`",
-        "results.jsonl:3:1: error[bad-field]: `passed` must be `true`, `false` or `null`, not `1`",
-        "results.jsonl:3:1: error[bad-field]: `run` must be a count, not `-1`",
+        "f.json:3:1: error[bad-field]: `task` must be a text, not `3`",
+        "f.json:3:1: error[bad-field]: `passed` must be `true`, `false` or `null`, not `1`",
+        "f.json:3:1: error[bad-field]: `run` must be a count, not `-1`",
     ]
 
 
@@ -117,14 +113,10 @@ def test_outcomes_of_a_foreign_archive_are_imported(tmp_path: Path) -> None:
 GOOD = {"task": "t", "goal": "g", "kind": "execute", "passed": True}
 
 
-def told(*given: dict[str, Any]) -> list[tuple[str, str, str, int | None]]:
-    with pytest.raises(UserMistake) as refused:
-        reading.outcomes_from(reading.read_rows(json.dumps(list(given)), "f.json"))
-    return [
-        (one.code, one.message, one.place.path, one.place.line)
-        for one in refused.value.diagnostics
-        if one.place is not None
-    ]
+def mistakes_in(text: str) -> tuple[Diagnostic, ...]:
+    with pytest.raises(UserMistake) as caught:
+        outcomes_from(read_rows(text, "f.json"))
+    return caught.value.diagnostics
 
 
 @pytest.mark.parametrize(
@@ -139,23 +131,23 @@ def told(*given: dict[str, Any]) -> list[tuple[str, str, str, int | None]]:
     ],
 )
 def test_a_field_of_the_wrong_kind(change: dict[str, Any], message: str) -> None:
-    (first,) = told({**GOOD, **change})
-    assert (first[0], first[2]) == ("bad-field", "[0]")
-    assert first[1].endswith(message)
+    (first,) = mistakes_in(json.dumps([{**GOOD, **change}]))
+    assert (first.code, first.place.path) == ("bad-field", "[0]")
+    assert first.message.endswith(message)
 
 
 def test_what_may_be_left_out_and_what_may_be_null() -> None:
-    (bare,) = reading.outcomes_from(reading.read_rows(json.dumps(GOOD)))
+    (bare,) = outcomes_from(read_rows(json.dumps(GOOD)))
     assert bare == RunOutcome(task="t", goal="g", kind=TaskKind.EXECUTE, passed=True)
     more = {**GOOD, "passed": None, "arm": None, "run": 0, "post_goal_calls": 0, "model": "m"}
-    (full,) = reading.outcomes_from(reading.read_rows(json.dumps({"outcomes": [more]})))
+    (full,) = outcomes_from(read_rows(json.dumps({"outcomes": [more]})))
     assert (full.passed, full.arm, full.run, full.post_goal_calls) == (None, "", 0, 0)
 
 
 def test_rows_that_differ_in_tools_are_models_apart() -> None:
     def models(*changes: dict[str, Any]) -> list[str]:
         text = json.dumps([{**GOOD, **one} for one in changes])
-        return [one.model for one in reading.outcomes_from(reading.read_rows(text))]
+        return [one.model for one in outcomes_from(read_rows(text))]
 
     assert models({"model": "m", "tools": "a"}, {"model": "m", "tools": "a"}) == ["m", "m"]
     assert models({"model": "m", "tools": "a"}, {"model": "m"}) == [
@@ -180,10 +172,7 @@ def test_rows_that_differ_in_tools_are_models_apart() -> None:
     ],
 )
 def test_what_is_no_file_of_rows(text: str, places: list[tuple[str, int | None]]) -> None:
-    with pytest.raises(UserMistake) as refused:
-        reading.read_rows(text, "f")
-    found = [(one.code, one.place.line if one.place else None) for one in refused.value.diagnostics]
-    assert found == places
+    assert [(one.code, one.place.line) for one in mistakes_in(text)] == places
 
 
 @pytest.mark.parametrize(
@@ -196,5 +185,5 @@ def test_what_is_no_file_of_rows(text: str, places: list[tuple[str, int | None]]
 )
 def test_wins_and_losses_that_are_none(row: dict[str, Any], names: list[str]) -> None:
     with pytest.raises(UserMistake) as refused:
-        reading.discordances_from(reading.read_rows(json.dumps(row)))
+        discordances_from(read_rows(json.dumps(row)))
     assert [one.message.split("`")[1] for one in refused.value.diagnostics] == names

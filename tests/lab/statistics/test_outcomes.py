@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import statistics
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.messages.errors import UserMistake
 from sopilot_lab.statistics.comparison import compare
 from sopilot_lab.statistics.intervals import Interval, Undefined
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
@@ -20,47 +20,25 @@ from sopilot_lab.statistics.rates import accuracy, pass_k, post_goal, run_to_run
 QUICK = settings(deadline=None, max_examples=60)
 
 
-def outcome(
-    task: str,
-    passed: bool | None,
-    *,
-    goal: str = "pay",
-    kind: TaskKind = TaskKind.EXECUTE,
-    model: str = "m",
-    run: int = 0,
-    calls: int | None = None,
-    domain: str = "",
-) -> RunOutcome:
-    return RunOutcome(
-        task=task,
-        goal=goal,
-        kind=kind,
-        passed=passed,
-        model=model,
-        run=run,
-        post_goal_calls=calls,
-        domain=domain,
-    )
+def outcome(task: str, passed: bool | None, **fields: Any) -> RunOutcome:
+    usual = {"goal": "pay", "kind": TaskKind.EXECUTE, "model": "m", "run": 0}
+    return RunOutcome(task=task, passed=passed, **(usual | fields))
+
+
+def repeated(table: Mapping[str, Sequence[bool]]) -> list[RunOutcome]:
+    """Task → whether each of its runs passed."""
+    return [
+        outcome(task, bool(passed), run=run)
+        for task, runs in table.items()
+        for run, passed in enumerate(runs)
+    ]
 
 
 def test_pairs_keep_common_judged_tasks_and_name_what_was_dropped() -> None:
-    first = [
-        outcome("both", True),
-        outcome("lost", False),
-        outcome("left", True),
-        outcome("broke", None),
-        outcome("twice", True),
-        outcome("twice", False),
-        outcome("other", True, goal="pay"),
-    ]
-    second = [
-        outcome("both", True),
-        outcome("lost", True),
-        outcome("right", True),
-        outcome("broke", True),
-        outcome("twice", True),
-        outcome("other", True, goal="send"),
-    ]
+    left = {"both": True, "lost": False, "left": True, "broke": None, "twice": True, "other": True}
+    right = dict.fromkeys(("both", "lost", "right", "broke", "twice"), True)
+    first = [*(outcome(*each) for each in left.items()), outcome("twice", False)]
+    second = [*(outcome(*each) for each in right.items()), outcome("other", True, goal="send")]
     found = pair(first, second)
     assert [item.task for item in found.pairs] == ["both", "lost"]
     assert found.discordance == Discordance(0, 1)
@@ -89,16 +67,10 @@ def test_runs_pair_with_the_run_of_the_same_number() -> None:
 def test_runs_of_a_task_flip_together() -> None:
     """Against every assignment of signs to tasks, written out."""
     verdicts = {"a": (1, 1, 0), "b": (1, 0, 0), "c": (-1, 0, 0), "d": (1, 1, 1)}
-    first = [
-        outcome(task, net > 0, run=run)
-        for task, nets in verdicts.items()
-        for run, net in enumerate(nets, 1)
-    ]
-    second = [
-        outcome(task, net < 0, run=run)
-        for task, nets in verdicts.items()
-        for run, net in enumerate(nets, 1)
-    ]
+    first, second = (
+        repeated({task: [side * net > 0 for net in nets] for task, nets in verdicts.items()})
+        for side in (1, -1)
+    )
     sums = [sum(nets) for nets in verdicts.values()]
     flips = list(itertools.product((1, -1), repeat=len(sums)))
     reached = [abs(sum(s * n for s, n in zip(signs, sums, strict=True))) for signs in flips]
@@ -106,16 +78,6 @@ def test_runs_of_a_task_flip_together() -> None:
     assert compared.joint is not None
     assert compared.joint.p == sum(value >= abs(sum(sums)) for value in reached) / len(flips)
     assert compared.runs == 3
-
-
-def test_kinds_apart_add_up() -> None:
-    first = [outcome("e", True), replace(outcome("r", False), kind=TaskKind.REFUSE)]
-    second = [outcome("e", False), replace(outcome("r", True), kind=TaskKind.REFUSE)]
-    whole = pair(first, second)
-    assert [whole.only(kind).discordance for kind in TaskKind] == [
-        Discordance(1, 0),
-        Discordance(0, 1),
-    ]
 
 
 def test_one_model_a_side_pairs_by_task_and_several_by_model_too() -> None:
@@ -172,11 +134,7 @@ def test_accuracy_by_kind() -> None:
 @QUICK
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=6), min_size=1, max_size=5))
 def test_pass_k_equals_the_mean_over_all_choices_of_runs(table: list[list[bool]]) -> None:
-    outcomes = [
-        outcome(f"t{task}", passed, run=run)
-        for task, runs in enumerate(table)
-        for run, passed in enumerate(runs)
-    ]
+    outcomes = repeated({f"t{task}": runs for task, runs in enumerate(table)})
     for k in (1, 2, 4):
         choices = [list(itertools.combinations(runs, k)) for runs in table]
         found = pass_k(outcomes, k)
@@ -193,19 +151,12 @@ def test_tasks_with_too_few_runs_are_counted_and_left_out() -> None:
     found = pass_k(outcomes, 2)
     assert (found.tasks, found.short, found.at, found.every) == (1, 1, 1.0, 0.0)
     assert isinstance(pass_k(outcomes, 3).at, Undefined)
-    with pytest.raises(UserMistake, match="twice"):
-        pass_k([outcome("a", True), outcome("a", False)], 1)
-    with pytest.raises(UserMistake, match="at least 1"):
-        pass_k(outcomes, 0)
 
 
 def test_run_to_run_spread_uses_tasks_that_every_run_judged() -> None:
-    table = {"a": (True, True, True), "b": (True, False, False), "c": (True, True, False)}
-    outcomes = [
-        outcome(task, passed, run=run)
-        for task, runs in table.items()
-        for run, passed in enumerate(runs)
-    ]
+    outcomes = repeated(
+        {"a": (True, True, True), "b": (True, False, False), "c": (True, True, False)}
+    )
     outcomes.append(outcome("d", True))
     found = run_to_run(outcomes)
     assert found.tasks == 3
@@ -220,9 +171,9 @@ def test_run_to_run_spread_uses_tasks_that_every_run_judged() -> None:
 
 
 def test_post_goal_calls_are_averaged_over_runs_whose_goal_succeeded() -> None:
-    first = [outcome(f"a{n}", True, goal=f"g{n % 4}", calls=1 + n % 2) for n in range(8)]
-    second = [outcome(f"a{n}", True, goal=f"g{n % 4}", calls=0) for n in range(7)]
-    second.append(outcome("a7", False, goal="g3", calls=None))
+    first = [outcome(f"a{n}", True, goal=f"g{n % 4}", post_goal_calls=1 + n % 2) for n in range(8)]
+    second = [outcome(f"a{n}", True, goal=f"g{n % 4}", post_goal_calls=0) for n in range(7)]
+    second.append(outcome("a7", False, goal="g3", post_goal_calls=None))
     found = post_goal(first, second, draws=500)
     assert (found.first, found.first_runs) == (1.5, 8)
     assert (found.second, found.second_runs) == (0.0, 7)
@@ -233,7 +184,7 @@ def test_post_goal_calls_are_averaged_over_runs_whose_goal_succeeded() -> None:
 
 
 def test_post_goal_without_a_success_is_undefined() -> None:
-    found = post_goal([outcome("a", True, calls=2)], [outcome("a", False)])
+    found = post_goal([outcome("a", True, post_goal_calls=2)], [outcome("a", False)])
     assert found.first == 2.0
     for figure in (found.second, found.delta, found.interval):
         assert isinstance(figure, Undefined)

@@ -23,6 +23,10 @@ def as_json(*arguments: object) -> dict[str, Any]:
     return found
 
 
+def as_text(*arguments: object) -> str:
+    return CliRunner().invoke(command, [*map(str, arguments)]).stdout
+
+
 def misuse(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     assert main(["lab", "stats", *map(str, arguments)]) == 2
     shown = capsys.readouterr()
@@ -65,37 +69,20 @@ def split_by_arm(results: Path) -> tuple[Path, Path]:
     return files[0], files[1]
 
 
-def test_mcnemar() -> None:
+def test_small_tests_give_their_figures_as_json_and_as_text() -> None:
     assert as_json("mcnemar", 26, 6) == {"wins": 26, "losses": 6, "p": mcnemar(26, 6)}
-    shown = CliRunner().invoke(command, ["mcnemar", "26", "6"])
-    assert shown.stdout == "wins    26\nlosses  6\np       0.0005351\n"
-
-
-def test_sign_pools() -> None:
     assert as_json("sign", "9:1", "13:7") == {"wins": 22, "losses": 8, "p": mcnemar(22, 8)}
-
-
-def test_clopper_pearson() -> None:
-    found = as_json("clopper-pearson", 86, 86)
-    assert round(found["low"], 3) == 0.958
-    assert found["high"] == 1.0
-    assert as_json("clopper-pearson", 86, 86, "--confidence", 0.9)["low"] > found["low"]
-
-
-def test_undefined_is_null_with_a_reason() -> None:
-    found = as_json("clopper-pearson", 0, 0)
-    assert found["low"] is None
-    assert found["undefined"]["low"] == "no trials"
-    shown = CliRunner().invoke(command, ["clopper-pearson", "0", "0"])
-    assert "low          undefined (no trials)" in shown.stdout
-
-
-def test_bh() -> None:
-    found = as_json("bh", 0.01, 0.02, 0.9)
-    assert found["rejected"] == 2
-    assert [row["rejected"] for row in found["contrasts"]] == [True, True, False]
-    shown = CliRunner().invoke(command, ["bh", "0.01", "0.9"])
-    assert shown.stdout.splitlines()[2:] == [
+    exact = as_json("clopper-pearson", 86, 86)
+    assert (round(exact["low"], 3), exact["high"]) == (0.958, 1.0)
+    assert as_json("clopper-pearson", 86, 86, "--confidence", 0.9)["low"] > exact["low"]
+    nothing = as_json("clopper-pearson", 0, 0)
+    assert (nothing["low"], nothing["undefined"]["low"]) == (None, "no trials")
+    several = as_json("bh", 0.01, 0.02, 0.9)
+    assert several["rejected"] == 2
+    assert [row["rejected"] for row in several["contrasts"]] == [True, True, False]
+    assert as_text("mcnemar", 26, 6) == "wins    26\nlosses  6\np       0.0005351\n"
+    assert "low          undefined (no trials)" in as_text("clopper-pearson", 0, 0)
+    assert as_text("bh", 0.01, 0.9).splitlines()[2:] == [
         "p     adjusted  rejected",
         "0.01  0.02      yes",
         "0.9   0.9       no",
@@ -148,8 +135,7 @@ def test_compare_says_what_it_dropped(results: Path, tmp_path: Path) -> None:
     short = tmp_path / "short.jsonl"
     short.write_text("\n".join(flat.read_text().splitlines()[:10]))
     assert as_json("compare", pg, short, "--draws", 10)["dropped"] == {"only in the first": 86}
-    shown = CliRunner().invoke(command, ["compare", str(pg), str(short), "--draws", "10"])
-    assert "86 only in the first" in shown.stdout
+    assert "86 only in the first" in as_text("compare", pg, short, "--draws", 10)
 
 
 def test_compare_calls_after_the_goal(results: Path) -> None:
@@ -161,18 +147,11 @@ def test_compare_calls_after_the_goal(results: Path) -> None:
 
 def test_describe(results: Path) -> None:
     report = as_json("describe", results, "-k", 2)
-    assert [(row["model"], row["arm"], row["balanced"]) for row in report["rates"]] == [
-        ("m", "pg", 1.0),
-        ("n", "pg", 1.0),
-        ("m", "flat", 0.5),
-        ("n", "flat", 0.5),
-    ]
+    sides = [("m", "pg", 1.0), ("n", "pg", 1.0), ("m", "flat", 0.5), ("n", "flat", 0.5)]
+    assert [(row["model"], row["arm"], row["balanced"]) for row in report["rates"]] == sides
     repeats = report["repeats"]
     assert [(row["pass_at_k"], row["pass_hat_k"], row["variance"]) for row in repeats] == [
-        (1.0, 1.0, 0.0),
-        (1.0, 1.0, 0.0),
-        (0.5, 0.5, 0.0),
-        (0.5, 0.5, 0.0),
+        (rate, rate, 0.0) for _, _, rate in sides
     ]
     assert repeats[0]["agreement"] == 1.0
     assert as_json("describe", results, "-k", 4)["repeats"][0]["pass_at_k"] is None

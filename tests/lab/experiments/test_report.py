@@ -1,51 +1,29 @@
-"""One harness a report; what is missing, repeated or varied says so."""
+"""Reports: one harness each, every table and figure, and what is missing says so."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import csv
+import io
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from bench_records import configuration, record
+from bench_records import fill, record, verdict, write_runs
 
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.experiments.report.document import Document, build_document
+from sopilot_lab.experiments.report.document import Document, build_document, to_html
+from sopilot_lab.experiments.report.files import report_files, to_markdown, write_report
+from sopilot_lab.experiments.report.formats import Table, filled_tables, p_text, to_csv, to_latex
 from sopilot_lab.experiments.report.mechanism import read_mechanism
 from sopilot_lab.experiments.report.runs import load_runs
-from sopilot_lab.experiments.report.tables import full_denominators
-from sopilot_lab.experiments.run_folder import BenchRecord, RunConfiguration, RunFolder
-from sopilot_lab.sopbench.recorded import everything_stays
+from sopilot_lab.experiments.report.tables import full_denominators, source_lines
+from sopilot_lab.experiments.run_folder import BenchRecord
+from sopilot_lab.sopbench.recorded import everything_stays, sequence_only, tally
 from sopilot_lab.statistics.paired import mcnemar
 
 TASKS = [f"sopbench:{domain}/goal_{place % 4}#{place}" for domain in ("bank", "dmv")
          for place in range(12)]  # fmt: skip
-
-
-def fill(
-    path: Path,
-    passed: dict[str, bool],
-    *,
-    broken: dict[str, str] | None = None,
-    made: RunConfiguration | None = None,
-    **fields: Any,
-) -> Path:
-    base = made or configuration()
-    folder = RunFolder.create(path, replace(base, **fields))
-    folder.ask({task: int(task.rpartition("#")[2]) % 2 == 0 for task in (*passed, *(broken or {}))})
-    with folder.writer() as writer:
-        for task, ok in passed.items():
-            place = int(task.rpartition("#")[2])
-            writer.write(record(task, passed=ok, should=place % 2 == 0, r2=place % 3))
-        for task, why in (broken or {}).items():
-            writer.write(broken_record(task, why))
-    return path
-
-
-def broken_record(task: str, why: str) -> BenchRecord:
-    return replace(
-        record(task), verdict=None, ending="infrastructure_failure", reason=why, fault="rate"
-    )
 
 
 def all_of(ok: bool) -> dict[str, bool]:
@@ -56,9 +34,12 @@ def document(*paths: Path, vary: tuple[str, ...] = (), **how: Any) -> Document:
     return build_document(load_runs(paths, vary=vary), upstream=None, **how)
 
 
+def table_of(found: Document, name: str) -> Table:
+    return next(each for each in found.tables if each.name == name)
+
+
 def rows(found: Document, name: str) -> list[dict[str, str]]:
-    table = next(each for each in found.tables if each.name == name)
-    return [dict(zip(table.header, row, strict=True)) for row in table.rows]
+    return table_of(found, name).as_dicts()
 
 
 def contrasts(found: Document, scope: str, name: str) -> list[dict[str, str]]:
@@ -141,7 +122,7 @@ def test_headlines_are_clustered_by_goal_with_kinds_apart(tmp_path: Path) -> Non
 def test_missing_tasks_are_named_counted_and_bounded(tmp_path: Path) -> None:
     lost = TASKS[:6]
     kept = {task: True for task in TASKS if task not in lost}
-    broken = dict.fromkeys(lost[:4], "429: too many requests")
+    broken = dict.fromkeys(lost[:4], "rate")
     found = document(
         fill(tmp_path / "pg", kept, broken=broken),
         fill(tmp_path / "flat", all_of(True), arm="flat"),
@@ -211,9 +192,15 @@ def test_no_pairs_is_no_tie(tmp_path: Path) -> None:
     assert row["wins:losses"].startswith("– [")
 
 
-def test_an_empty_folder_is_no_tie(tmp_path: Path) -> None:
+def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserMistake, match="no bench runs here"):
+        load_runs([tmp_path])
+    empty = [fill(tmp_path / "pg", {}), fill(tmp_path / "flat", {}, arm="flat")]
     with pytest.raises(UserMistake, match="no run was judged here"):
-        document(fill(tmp_path / "pg", {}), fill(tmp_path / "flat", {}, arm="flat"))
+        load_runs(empty)
+    twice = [fill(tmp_path / name, {TASKS[0]: True}, arm="flat") for name in "ab"]
+    with pytest.raises(UserMistake, match="was judged in another folder"):
+        load_runs(twice)
 
 
 def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
@@ -239,23 +226,16 @@ def test_the_mechanism_is_read_from_checks_and_lenses(tmp_path: Path) -> None:
 
 
 def test_cost_is_told_by_task_and_by_call(tmp_path: Path) -> None:
-    folder = RunFolder.create(tmp_path / "pg", configuration())
-    folder.ask(dict.fromkeys(TASKS[:2], True))
-    with folder.writer() as writer:
-        for place, calls in enumerate(((100, 300), (500,))):
-            asked = [{"prompt_tokens": each, "finish_reason": "stop"} for each in calls]
-            writer.write(
-                record(
-                    TASKS[place],
-                    prompt_tokens=sum(calls),
-                    agent_turns=len(calls),
-                    requests=asked,
-                    system_by_call=tuple(10 * each for each in calls),
-                    cost=0.5,
-                )
-            )
+    def costing(task: str, *calls: int) -> BenchRecord:
+        asked = [{"prompt_tokens": each, "finish_reason": "stop"} for each in calls]
+        sizes = tuple(10 * each for each in calls)
+        return record(
+            task, prompt_tokens=sum(calls), requests=asked, system_by_call=sizes, cost=0.5
+        )
+
+    write_runs(tmp_path / "pg", costing(TASKS[0], 100, 300), costing(TASKS[1], 500))
     found = document(tmp_path)
-    table = next(each for each in found.tables if each.name == "cost")
+    table = table_of(found, "cost")
     (row,) = table.rows
     cells = list(zip(table.header, row, strict=True))
     assert ("prompt tokens", "450 [425–475]") in cells
@@ -264,3 +244,135 @@ def test_cost_is_told_by_task_and_by_call(tmp_path: Path) -> None:
     assert [value for name, value in cells if name == "mean a call"] == ["300", "3,000"]
     (spent,) = rows(found, "spending")
     assert (spent["requests"], spent["money"], spent["finish reasons"]) == ("3", "1.0000", "3 stop")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Document:
+    """Two arms with the study's 26:6 discordant pairs on 125 tasks."""
+    tasks = [f"sopbench:bank/goal_{place % 5}#{place}" for place in range(125)]
+    for arm, wins in (("flat", True), ("official", False)):
+        passed = {task: not 0 <= place < 32 or (place < 26) is wins
+                  for place, task in enumerate(tasks)}  # fmt: skip
+        fill(tmp_path / arm, passed, arm=arm)
+    return document(tmp_path)
+
+
+def test_the_contrast_and_its_p_value_are_the_studys(study: Document) -> None:
+    (row,) = contrasts(study, "bank, screen `paper`", "flat:official")
+    assert (row["pairs"], row["wins:losses"]) == ("125", "26:6")
+    assert (row["task p"], row["BH"]) == (".0005", ".0005")
+
+
+def test_the_page_loads_nothing_and_escapes(tmp_path: Path) -> None:
+    page = to_html(document(fill(tmp_path / "evil", all_of(True), model="<script>x</script>")))
+    addresses = set(re.findall(r"https?://[^\s\"'<]+", page))
+    assert addresses == {"http://www.w3.org/2000/svg"}
+    assert "<script" not in page
+    assert page.count("<svg") >= 2
+
+
+def test_a_missing_arm_says_so_in_every_format(study: Document) -> None:
+    table = table_of(study, "headline")
+    place = next(n for n, row in enumerate(table.rows) if row[1] == "pg-paper:flat")
+    assert table.rows[place][4].startswith("– [")
+    written = list(csv.reader(io.StringIO(to_csv(table))))
+    assert written[place + 1][4] == "missing: m (official tools): no runs of pg-paper"
+    assert "no runs of pg-paper" in to_markdown(study)
+    assert "no runs of pg-paper" in to_html(study)
+
+
+def test_every_table_of_the_study_is_there_and_says_its_method(study: Document) -> None:
+    names = {table.name for table in study.tables}
+    assert names >= {
+        "headline", "contrasts", "official-configurations", "classes-bank", "classes-domains",
+        "cost", "wall-clock", "goal-nets", "repeats", "compiler-effort", "unreachable",
+    }  # fmt: skip
+    assert all(table.method for table in study.tables)
+    for table in study.tables:
+        assert all(len(row) == len(table.header) for row in table.rows), table.name
+
+
+def test_source_lines_leave_out_blanks_comments_and_docstrings() -> None:
+    text = '"""Doc.\n\nMore."""\n\n# why\nx = "a string"  # here\n\n\n'
+    text += 'def f():\n    """Doc."""\n    return x\n'
+    assert source_lines(text) == (11, 3)
+
+
+@pytest.mark.parametrize(("p", "text"), [(0.0215, ".0215"), (1.0, "1.000"), (3.4e-6, "3.4e-06")])
+def test_p_values_keep_their_size(p: float, text: str) -> None:
+    assert p_text(p) == text
+
+
+def test_classes_and_wall_clock_by_domain(study: Document) -> None:
+    (flat,) = [
+        row for row in table_of(study, "classes-domains").rows if row[1:3] == ["bank", "flat"]
+    ]
+    assert flat[3:9] == ["125", "95.2", "63", "95.2", "62", "95.2"]
+    clock = {row[2]: row for row in table_of(study, "wall-clock").rows if row[1] == "bank"}
+    assert clock["official"][3] == "125"
+    assert clock["flat"][-1] == "1.00"
+
+
+def test_filled_leaves_out_what_has_no_figure() -> None:
+    table = Table("t", "T", ["series", "n", "pass %", "p"])
+    table.rows = [["m", "12", "86.4", table.lacks("no pair")], ["x", "all", *["– [2]"] * 2]]
+    table.lacks("no runs")
+    table.rows.append([table.lacks("nothing"), "–", "–", "–"])
+    (shown,) = filled_tables([table, Table("u", "U", ["a"], [["– [1]"]], missing=["none"])])
+    assert shown.rows == [["m", "12", "86.4", "– [1]"]]
+    assert shown.missing == ["no pair"]
+
+
+def test_latex_escapes_and_explains() -> None:
+    table = Table("t_1", "50 % & more", ["a_b", "p"], method="x < y")
+    table.rows = [["m\\n", "$<.001"], ["[1]", table.lacks("no #1")]]
+    text = to_latex(table)
+    assert r"a\_b & p \\" in text
+    assert r"m\textbackslash{}n & \$$<$.001 \\" in text
+    assert r"{}[1] & -- [1] \\" in text
+    assert r"\caption{50 \% \& more. x $<$ y. [1] no \#1.}" in text
+    assert text.count("{") == text.count("}")
+
+
+def test_every_table_and_figure_is_a_file(study: Document, tmp_path: Path) -> None:
+    files = report_files(study)
+    for table in study.tables:
+        assert {f"csv/{table.name}.csv", f"tex/{table.name}.tex"} <= files.keys()
+    figures = [name for name in files if name.endswith(".svg")]
+    assert len(figures) == len(study.plots) >= 3
+    pytest.importorskip("cairosvg")
+    written = write_report(tmp_path / "report", study)
+    for name in figures:
+        pdf = name.replace(".svg", ".pdf")
+        assert pdf in written
+        assert (tmp_path / "report" / pdf).read_bytes().startswith(b"%PDF")
+
+
+def test_goals_not_reached_and_wrongly_reached_are_counted_apart() -> None:
+    counts = tally(
+        [
+            verdict(should=True, passed=True),
+            verdict(should=True, passed=False),
+            verdict(should=False, passed=True),
+            verdict(should=False, passed=False),
+            verdict(should=False, passed=False, action_successfully_called=False),
+        ]
+    )
+    assert (counts.n, counts.passed) == (5, 2)
+    assert (counts.execute, counts.execute_passed) == (2, 1)
+    assert (counts.refuse, counts.refuse_passed) == (3, 1)
+    assert (counts.not_reached, counts.wrongly_reached) == (1, 1)
+    assert counts.balanced == (1 / 2 + 1 / 3) / 2
+
+
+def test_only_the_order_of_calls_makes_a_sequence_failure() -> None:
+    wrong_order = {"dirgraph_satisfied": False, "action_called_correctly": True}
+    assert sequence_only(verdict(should=True, passed=False, **wrong_order))
+    assert not sequence_only(
+        verdict(should=True, passed=False, database_match=False, **wrong_order)
+    )
+    assert not sequence_only(verdict(should=True, passed=True))
+
+
+def test_balanced_accuracy_needs_both_classes() -> None:
+    assert tally([verdict(should=True, passed=True)]).balanced is None
