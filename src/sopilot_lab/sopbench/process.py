@@ -14,6 +14,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -129,7 +130,7 @@ class Upstream:
         self.hash_seed = hash_seed
         self._process: subprocess.Popen[str] | None = None
         self._replies: queue.Queue[str | None] = queue.Queue()
-        self._errors: list[str] = []
+        self._errors: deque[str | None] = deque(maxlen=_KEPT_ERROR_LINES)
         self._readers: tuple[threading.Thread, ...] = ()
         self._sent = 0
         self._lock = threading.Lock()
@@ -206,7 +207,7 @@ class Upstream:
                 reply = None
             if reply is None:
                 self._end(grace_seconds=2.0)  # time for its last words
-                strip = "".join(self._errors[-_KEPT_ERROR_LINES:]).strip()
+                strip = "".join(filter(None, self._errors)).strip()
                 raise UpstreamLost(f"the worker ended during `{verb}`\n{strip}".strip())
             answer = json.loads(reply)
         if "error" not in answer:
@@ -237,16 +238,13 @@ class Upstream:
                 text=True,
                 encoding="utf-8",
             )
-            self._replies, self._errors = queue.Queue(), []
+            self._replies = queue.Queue()
+            self._errors.clear()
             self._readers = (
                 _follow(self._process.stdout, self._replies.put),
-                _follow(self._process.stderr, self._keep_error),
+                _follow(self._process.stderr, self._errors.append),
             )
         return self._process
-
-    def _keep_error(self, line: str | None) -> None:
-        if line is not None:
-            self._errors.append(line)
 
     def _end(self, *, grace_seconds: float = 0.0) -> None:
         process, self._process = self._process, None
