@@ -11,6 +11,7 @@ from vm_runs import ARGUMENTS, Run, decided, logged_in
 
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.layout import Limits
+from sopilot.machine.machine import Machine
 from sopilot.machine.moves import names_of
 from sopilot.program.model import CompleteStep, Emit, Every, Function, Holds, Kind, ReturnStep
 from sopilot.trace.events import Amend, Call, EmitArtifact, Fail, Return, SelectBranch, Start
@@ -120,6 +121,13 @@ def test_the_last_step_that_a_process_may_take() -> None:
         assert refused["code"] == "steps-exceeded"
         assert refused["reason"] == f"this process took {limit} steps; only `fail` is allowed now"
         run.ok(Fail("enough"))
+
+
+def test_a_start_that_would_be_refused_leads_nowhere() -> None:
+    machine, start = Machine(PROGRAMS), Start("transfer", {"to": "eve"})
+    led = machine.suppose(machine.initial(), start, at=0.0)
+    assert led is not None
+    assert machine.suppose(led, start, at=0.0) is None
 
 
 def test_the_limits_of_a_session_are_not_the_audits() -> None:
