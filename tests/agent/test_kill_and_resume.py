@@ -141,7 +141,7 @@ def test_killed_at_every_append(task: str, view: str, step: int, tmp_path: Path)
         spec = f"sqlite:{folder / 's.db'}"
         folder.mkdir()
         options = RunOptions("bank", task=task, view=view)
-        arrange = at_append(moment // 2, before=moment % 2 == 0)
+        arrange = at_append(moment // 2, before=moment % 2 == 1)
         if not killed(arrange, partial(perform_here, options, StoreAccess(spec), quiet=True)):
             break
         check(spec, folder, task)
