@@ -93,7 +93,9 @@ def test_a_credential_in_a_case_is_refused(
     notes = {"case/desk/notes.md": "the key is sk-abcdefghijklmnopqrstuvwx"}
     monkeypatch.setattr("sopilot_lab.experiments.archive.case_files", lambda folder: notes)
     with pytest.raises(UserMistake, match="looks like a credential"):
-        build_archive([folder], tmp_path / "a.zip", analysis={}, upstream=None, case=tmp_path)
+        build_archive(
+            [folder], tmp_path / "a.zip", analysis={}, upstream=None, case=tmp_path, source=True
+        )
 
 
 @pytest.mark.sopbench

@@ -229,9 +229,8 @@ def test_cost_is_told_by_task_and_by_call(tmp_path: Path) -> None:
     def costing(task: str, *calls: int) -> BenchRecord:
         asked = [{"prompt_tokens": each, "finish_reason": "stop"} for each in calls]
         sizes = tuple(10 * each for each in calls)
-        return record(
-            task, prompt_tokens=sum(calls), requests=asked, system_by_call=sizes, cost=0.5
-        )
+        fields = {"requests": asked, "system_by_call": sizes, "cost": 0.5, "r2": None}
+        return record(task, prompt_tokens=sum(calls), **fields)
 
     write_runs(tmp_path / "pg", costing(TASKS[0], 100, 300), costing(TASKS[1], 500))
     found = document(tmp_path)

@@ -137,12 +137,14 @@ def answered(box: Path) -> Iterator[None]:
 
 def test_a_mailbox_has_a_folder_per_arm_and_task_and_is_probed(home: Path) -> None:
     arguments = ["--handbook", "bank", "--cases", "2", "--arm", "flat", "--arm", "pg", "--probe",
-                 "3", "--parallel", "4", "--timeout", "5", "--json"]  # fmt: skip
+                 "3", "--parallel", "4", "--timeout", "5"]  # fmt: skip
     with answered(home / "box"):
         model = f"mailbox:{home}/box/{{arm}}/{{task}}"
         result = CliRunner().invoke(command, ["--model", model, *arguments])
     assert result.exit_code == 0, result.output
-    probe = json.loads(result.stdout)["probe"]
+    assert "probe: localisation 0.00" in result.output
+    (verdict,) = home.glob("checks/*/*/verdict.json")
+    probe = json.loads(verdict.read_text())["probe"]
     assert (probe["questions"], probe["answered"], probe["localisation"]) == (3, 3, 0.0)
     assert probe["score"] is not None
     assert {path.parent.name for path in home.glob("box/*/*")} == {"flat", "pg", "probe"}
