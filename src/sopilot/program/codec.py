@@ -259,11 +259,11 @@ def _read_whole(report: DiagnosticCollector, node: Node, what: str) -> int:
 
 
 def _read_version(report: DiagnosticCollector, node: Node, what: str) -> int:
-    version = _read_whole(report, node, what)
-    if version not in (0, FORMAT):
+    version = node.value if isinstance(node, ScalarNode) else None
+    if type(version) is int and version != FORMAT:
         message = f"program format {version} is not known"
         report.error("unknown-format", message, node, f"this version reads format {FORMAT}")
-    return version
+    return _read_whole(report, node, what)
 
 
 def _read_constant(report: DiagnosticCollector, node: Node, what: str) -> object:
