@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from sopbench_checkout import NEEDS_SOPBENCH
 
+from sopbench_checkout import NEEDS_SOPBENCH
 from sweep_faults import lab_run, records, shard_workers
 
 pytestmark = [

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sopbench_checkout import MISSING
 
+from sopbench_checkout import MISSING
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.sopbench.reference import TaskReference, is_sopbench, task_references
 

@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from sopbench_checkout import NEEDS_SOPBENCH
 
+from sopbench_checkout import NEEDS_SOPBENCH
 from sopilot.handbook.requirements import leaves
 from sopilot.program.codec import program_from_yaml, program_to_yaml
 from sopilot.program.verifier import verify_program

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sopbench_checkout import NEEDS_SOPBENCH
 
+from sopbench_checkout import NEEDS_SOPBENCH
 from sopilot_lab.experiments.entrants import Contestant, Party
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.summary import summarise
