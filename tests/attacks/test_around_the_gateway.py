@@ -97,7 +97,7 @@ async def test_an_act_while_its_evidence_is_awaited() -> None:
         await tools.asked.wait()
         # One that cites the answer does not fit before there is one.
         await send(client, Script((say(True),)))
-        assert "is not answered" in await transfer(client)
+        assert "has no answer yet" in await transfer(client)
         assert tools.carried_out == []
         tools.answer.set()
         await reading
@@ -114,7 +114,7 @@ async def test_what_a_client_writes_beside_a_call_proves_nothing(named: JSON) ->
     async with direct(BALANCES, tools) as client:
         await send(client, Script(CHECKED))
         answer = await transfer(client, meta, amount=90)
-        assert "another `amount`" in answer or "no such session" in answer
+        assert "a different `amount`" in answer or "no such session" in answer
         assert tools.carried_out == []
         assert "(ok): " in await transfer(client)
     assert tools.carried_out == [("transfer", TRANSFER)]

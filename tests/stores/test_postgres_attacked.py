@@ -171,7 +171,7 @@ def test_a_view_in_a_tables_place_is_not_looked_at(postgres: PostgresHere) -> No
         )  # fmt: skip
         for reading in (True, False):
             store = PostgresStore(dsn, reading=reading)
-            with pytest.raises(StoreCorrupt, match="`meta` is no plain table"):
+            with pytest.raises(StoreCorrupt, match="`meta` isn't a plain table"):
                 asyncio.run(store.sessions())
         assert run(dsn, "SELECT who FROM public.done") == []
 
@@ -200,7 +200,7 @@ def test_a_table_that_does_not_keep_what_is_written_is_none(
     run(dsn, f"CREATE VIEW {here}.report AS SELECT id FROM {here}.sessions")
     assert asyncio.run(conversations(dsn, ["c"], here)) == [1]
     run(dsn, *(one.replace("HERE", here) for one in statements))
-    with pytest.raises(StoreCorrupt, match="`events` is no plain table"):
+    with pytest.raises(StoreCorrupt, match="`events` isn't a plain table"):
         asyncio.run(conversations(dsn, ["c"], here))
 
 
