@@ -161,6 +161,10 @@ def test_the_verdict_and_the_conditions_not_met(case: str) -> None:
         shown = f"{verdict.answer} with {verdict.guarded_arm}{other}"
     assert (shown, names(verdict)) == (answer, failed)
     assert verdict.page is shown.startswith("page")
+    if verdict.page:
+        judged = {one.name for one in verdict.conditions}
+        assert "benefit" in judged
+        assert "not-inferior" not in judged, "needed to page without a benefit alone"
     interim = how.get("planned", 60) > 60 and len(next(iter(passed.values()))) == 60
     assert verdict.level == (rule.INTERIM_LEVEL if interim else rule.LEVEL)
     assert bool(verdict.changes) is bool(failed)
