@@ -74,6 +74,8 @@ def test_small_tests_give_their_figures_as_json_and_as_text() -> None:
     assert as_json("sign", "9:1", "13:7") == {"wins": 22, "losses": 8, "p": mcnemar(22, 8)}
     exact = as_json("clopper-pearson", 86, 86)
     assert (round(exact["low"], 3), exact["high"]) == (0.958, 1.0)
+    some = as_json("clopper-pearson", 58, 60)
+    assert (round(some["low"], 3), round(some["high"], 3)) == (0.885, 0.996)
     assert as_json("clopper-pearson", 86, 86, "--confidence", 0.9)["low"] > exact["low"]
     nothing = as_json("clopper-pearson", 0, 0)
     assert (nothing["low"], nothing["undefined"]["low"]) == (None, "no trials")
