@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import socketserver
 import subprocess
 import sys
@@ -31,6 +32,7 @@ from refund_shop import BOOK
 from sopilot.audit.audit import audit_trace
 from sopilot.cli.main import sopilot
 from sopilot.handbook.expressions import judge
+from sopilot.integrations import pre_tool_hook
 from sopilot.integrations.decisions import OPENAPI, decision_app
 from sopilot.machine.replay import whole_events
 from sopilot.messages.catalogue import worded
@@ -431,6 +433,28 @@ def test_a_report_of_a_call_that_nobody_decided_about_is_no_evidence(service: st
     assert "find_order" in agent.call(PAY)
 
 
+@pytest.mark.parametrize("mark", ["isError", "is_error"])
+def test_a_result_that_is_marked_as_an_error_opens_no_gate(service: str, mark: str) -> None:
+    agent = CodingAgent(service)
+    wrong = {"content": [{"type": "text", "text": "wrong password"}], mark: True}
+    assert agent.call(LOGIN, wrong) == ""
+    assert agent.call(LOOK, RESULTS["find_order"]) == ""
+    assert agent.call(PAY) not in ("", "allow")
+    assert agent.call(LOGIN, {**wrong, mark: False}) == ""
+    assert agent.call(LOOK, RESULTS["find_order"]) == ""
+    assert agent.call(PAY) == "allow"
+
+
+def test_a_text_with_two_values_under_one_name_proves_nothing(service: str) -> None:
+    agent = CodingAgent(service)
+    assert agent.call(LOGIN, RESULTS["login"]) == ""
+    found = json.dumps(RESULTS["find_order"])
+    assert agent.call(LOOK, found.replace("{", '{"state": "lost", ', 1)) == ""
+    assert agent.call(PAY) not in ("", "allow")
+    assert agent.call(LOOK, found) == ""
+    assert agent.call(PAY) == "allow"
+
+
 @pytest.mark.parametrize("confirm", ['"Pay {amount} back?"'])
 def test_a_coding_agent_cannot_confirm_by_its_own_prompt(service: str) -> None:
     agent = CodingAgent(service)
@@ -475,6 +499,15 @@ def test_another_server_at_the_address_allows_nothing(answer: bytes) -> None:
         agent = CodingAgent(f"http://127.0.0.1:{server.server_address[1]}")
         assert "can't be asked" in agent.call(PAY)
         server.shutdown()
+
+
+def test_a_service_that_hangs_allows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agents stop a hook after a minute, and then make the call."""
+    assert 3 * pre_tool_hook.ANSWER_SECONDS < 60
+    monkeypatch.setattr(pre_tool_hook, "ANSWER_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        agent = CodingAgent(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        assert "can't be asked" in agent.call(PAY)
 
 
 class Answers(socketserver.BaseRequestHandler):

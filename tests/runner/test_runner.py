@@ -279,6 +279,7 @@ class Table(Enum):
         (datetime(2026, 1, 31, 9, 30, tzinfo=UTC), "2026-01-31T09:30:00Z"),
         ([Table.WINDOW], ["window"]),
         ('{"table": 3}', {"table": 3}),
+        ('{"table": 3, "table": 4}', '{"table": 3, "table": 4}'),
         (Path("menu"), "menu"),
     ],
 )

@@ -28,6 +28,9 @@ _CANNOT_ASK = (
     "of the agent."
 )
 BEFORE, AFTER, FAILED = "PreToolUse", "PostToolUse", "PostToolUseFailure"
+ANSWER_SECONDS = 15.0
+"""How long to wait for each answer of the service. A hook asks up to three times, and agents stop
+a hook after a minute and then make the call."""
 
 
 def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSON] | None:
@@ -54,7 +57,8 @@ def _answered(kind: str, event: Mapping[str, Any], url: str, token: str) -> dict
     call = {"tool": tool, "arguments": arguments}
     if kind != BEFORE and tool in known:
         # The service isn't asked now: it would decide about a call that is made already.
-        report = {"ok": kind == AFTER, "value": event.get("tool_response")}
+        value = event.get("tool_response")
+        report = {"ok": kind == AFTER and not _is_error(value), "value": value}
         _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
         return None
     decided = _ask(url, token, "/before", {**bound, **call})
@@ -76,6 +80,11 @@ def call_digest(tool: str, arguments: Mapping[str, JSON]) -> str:
     """What binds a decision to its call."""
     bound = {"tool": tool, "arguments": dict(arguments)}
     return sha256(canonical(plain(bound))).hexdigest()
+
+
+def _is_error(value: object) -> bool:
+    """Whether an MCP server marked its result so. Not every agent has an event for that."""
+    return isinstance(value, Mapping) and any(map(value.get, ("isError", "is_error")))
 
 
 def _if_misspelt(tool: str, known: Mapping[str, bool]) -> dict[str, JSON] | None:
@@ -102,7 +111,7 @@ def _ask(url: str, token: str, path: str, body: Mapping[str, JSON] | None = None
         headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
     )
     try:
-        with urllib.request.urlopen(request, timeout=60) as answer:
+        with urllib.request.urlopen(request, timeout=ANSWER_SECONDS) as answer:
             return json.load(answer)
     except urllib.error.HTTPError as problem:
         with problem:

@@ -15,17 +15,18 @@ from decimal import Decimal
 from enum import Enum
 from typing import Any
 
-from sopilot.values.json import JSON, canonical, dropped, plain
+from sopilot.values.json import JSON, canonical, dropped, plain, unique
 
 _MOST_DIGITS = 300
 """Before the point of a decimal that is a number in JSON."""
 
 
 def as_json(value: Any) -> JSON:
-    """A tool's result as JSON. Text that holds an object or a list is parsed."""
+    """A tool's result as JSON. Text that holds an object or a list is parsed; a bare ``12`` or
+    ``true`` may be text. An object with two values under one name says neither of them."""
     if isinstance(value, str) and value[:1] in ("{", "["):
         try:
-            return plain(json.loads(value))
+            return plain(json.loads(value, object_pairs_hook=unique))
         except (ValueError, RecursionError):
             return value
     return plain(_json(value))

@@ -19,7 +19,8 @@ import mcp_types as types
 from pydantic import BaseModel
 
 from sopilot.protocols import ToolResult
-from sopilot.values.json import JSON, unique
+from sopilot.runner.json_values import as_json
+from sopilot.values.json import JSON
 from sopilot.values.text import visible
 
 SESSION_META = "sopilot/session"
@@ -42,7 +43,7 @@ def recorded(result: types.CallToolResult) -> ToolResult:
 
 def _value(block: types.ContentBlock) -> JSON:
     if isinstance(block, types.TextContent):
-        return _read(block.text)
+        return as_json(block.text)
     if isinstance(block, types.ImageContent | types.AudioContent):
         held = {"type": block.type, "mime_type": block.mime_type}
         return {**held, **_data(block.data, block.mime_type)}
@@ -53,18 +54,6 @@ def _value(block: types.ContentBlock) -> JSON:
         held = {"type": "resource", "uri": resource.uri}
         return {**held, **_data(resource.blob, resource.mime_type)}
     return {"type": "resource_link", "uri": block.uri, "name": block.name}
-
-
-def _read(text: str) -> JSON:
-    """Parse objects and lists; a bare ``12`` or ``true`` may be text. An object with two values
-    under one name says neither of them."""
-    if text[:1] in ("{", "["):
-        try:
-            read: JSON = json.loads(text, object_pairs_hook=unique)
-        except (ValueError, RecursionError):
-            return text
-        return read
-    return text
 
 
 def _data(data: str, mime_type: str | None) -> dict[str, JSON]:
