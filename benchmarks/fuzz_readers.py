@@ -21,7 +21,6 @@ from pydantic import TypeAdapter, ValidationError
 
 from sopilot.audit.transcript_files import read_messages
 from sopilot.files.settings import read_settings
-from sopilot.files.sign_in import subject_of
 from sopilot.handbook.expressions import compute, free_names, judge, parse_verdict
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook, read_handbook
@@ -43,6 +42,7 @@ from sopilot.records.selection import read_condition
 from sopilot.records.store import Store
 from sopilot.records.versions import load_versions
 from sopilot.runner.audit_inputs import ForeignInput, TraceInput
+from sopilot.runner.sign_in import subject_of
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.scenarios import read_scenarios

@@ -9,10 +9,10 @@ from functools import cache
 from sopilot.agent.approvers import Operator, RoleApprovers, ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_programs, run_session
-from sopilot.agent.providers import Retries
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import SessionResult
+from sopilot.agent.retries import Retries
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.compiler.pipeline import compile_handbook

@@ -6,8 +6,8 @@ import pytest
 
 from small_desks import programs_of
 from sopilot.agent.budgets import Budgets
-from sopilot.agent.providers import CONTEXT, ProviderError
 from sopilot.agent.result import Ending, SessionResult
+from sopilot.agent.retries import CONTEXT, ProviderError
 from sopilot.protocols import ModelReply, ModelRequest, Served, Usage
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.example_tasks import example_tasks

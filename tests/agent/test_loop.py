@@ -15,8 +15,8 @@ from json_values import JSONS
 from sopilot.agent.approvers import ModelUser, ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_session
-from sopilot.agent.providers import ProviderError, Retries
 from sopilot.agent.result import Ending
+from sopilot.agent.retries import ProviderError, Retries
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
 from sopilot.stores.memory import MemoryStore

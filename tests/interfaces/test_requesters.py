@@ -16,13 +16,13 @@ from mcp_servers import bank_pool
 
 import sopilot as product
 from sopilot.cli.main import sopilot
-from sopilot.files.sign_in import sign_in
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people, issue_token
 from sopilot.records.store import Store
 from sopilot.runner.conversations import Conversations
 from sopilot.runner.play import start_play
+from sopilot.runner.sign_in import sign_in
 from sopilot.session.opening import attach_session
 from sopilot.stores.sqlite import SQLiteStore
 

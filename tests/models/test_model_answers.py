@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.agent.providers import ProviderError
+from sopilot.agent.retries import ProviderError
 from sopilot.models.local import _reply
 from sopilot.models.wire import check_served, read_reply
 from sopilot.protocols import ModelReply, Served, ToolCall, Usage

@@ -10,14 +10,14 @@ from chat_server import Plan, calling, saying, serving
 
 from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.loop import open_run, run_session
-from sopilot.agent.providers import (
+from sopilot.agent.result import Ending
+from sopilot.agent.retries import (
     Attempts,
     InfrastructureFailure,
     ProviderError,
     Retries,
     complete_with_retries,
 )
-from sopilot.agent.result import Ending
 from sopilot.models.http import HttpModel
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema, Usage
 from sopilot.runner.sources import open_source

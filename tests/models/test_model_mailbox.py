@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sopilot.agent.providers import (
+from sopilot.agent.retries import (
     InfrastructureFailure,
     ProviderError,
     Retries,

@@ -8,7 +8,7 @@ import pytest
 from telecom import HANDBOOK, PROGRAMS, Telecom, run_honestly
 
 from sopilot.agent.calls import USER_LEFT
-from sopilot.agent.providers import ProviderError
+from sopilot.agent.retries import ProviderError
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.handbook.expressions import judge

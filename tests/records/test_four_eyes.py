@@ -15,7 +15,6 @@ from counter_desk import ERRANDS, HandClock, walk
 from counter_sessions import opened
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.text import render_text
-from sopilot.files.sign_in import sign_in
 from sopilot.machine.approvals import HeldState
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
@@ -24,6 +23,7 @@ from sopilot.records.loading import register
 from sopilot.records.people import THE_MACHINE, People, change_people, issue_token, load_people
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.records.selection import Wanted
+from sopilot.runner.sign_in import sign_in
 from sopilot.session.decisions import decide_or_queue
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore

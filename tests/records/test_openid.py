@@ -23,11 +23,11 @@ from jwt.algorithms import RSAAlgorithm
 
 from commands import ran, refused, shown
 from counter_sessions import waiting_wire
-from sopilot.files import sign_in as openid
-from sopilot.files.sign_in import subject_of
 from sopilot.messages.errors import RunEnded, UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import Provider
+from sopilot.runner import sign_in as openid
+from sopilot.runner.sign_in import subject_of
 from sopilot.stores.open import open_store
 
 KEYS = {name: rsa.generate_private_key(65537, 2048) for name in ("own", "other")}

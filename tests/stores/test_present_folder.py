@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sopilot.files.processes import in_parts
+from sopilot.runner.processes import in_parts
 
 SHADOWED = ("sopilot", "json", "multiprocessing", "pickle", "re", "runpy", "selectors", "signal")
 

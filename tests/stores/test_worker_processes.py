@@ -14,7 +14,7 @@ import pytest
 LEADER = """
 import multiprocessing, time
 from concurrent.futures import ProcessPoolExecutor
-from sopilot.files.processes import end_with_the_leader
+from sopilot.runner.processes import end_with_the_leader
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("spawn")

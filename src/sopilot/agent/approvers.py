@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, runtime_checkable
 
-from sopilot.agent.providers import EMPTY, Attempts, ProviderError, Retries, complete_with_retries
+from sopilot.agent.retries import EMPTY, Attempts, ProviderError, Retries, complete_with_retries
 from sopilot.handbook.model import Action
 from sopilot.machine.approvals import HeldCall
 from sopilot.protocols import (

@@ -25,9 +25,9 @@ from sopilot.agent.dialog import (
     refreshed,
     user_silent,
 )
-from sopilot.agent.providers import Attempts
 from sopilot.agent.result import Ending, Progress, RequestRecord, Watch, nobody_watches
 from sopilot.agent.resume import SkipsTurns, recover
+from sopilot.agent.retries import Attempts
 from sopilot.agent.toolbox import Toolbox
 from sopilot.messages.catalogue import sentence
 from sopilot.protocols import Message, ModelReply, ToolCall, ToolSchema, User

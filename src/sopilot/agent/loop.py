@@ -14,16 +14,16 @@ from sopilot.agent.budgets import Budgets, BudgetSpent, Spending
 from sopilot.agent.calls import Ended, Waiting
 from sopilot.agent.dialog import BUDGET, RUN_RESUMED
 from sopilot.agent.driver import Driver
-from sopilot.agent.providers import (
+from sopilot.agent.refusals import refusals
+from sopilot.agent.result import RETRY, Ending, Progress, SessionResult, Watch, nobody_watches
+from sopilot.agent.resume import must_start_again, recover
+from sopilot.agent.retries import (
     CONTEXT,
     Attempts,
     InfrastructureFailure,
     Retries,
     complete_with_retries,
 )
-from sopilot.agent.refusals import refusals
-from sopilot.agent.result import RETRY, Ending, Progress, SessionResult, Watch, nobody_watches
-from sopilot.agent.resume import must_start_again, recover
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, RunEnded, mistake
 from sopilot.program.model import Program

@@ -11,7 +11,6 @@ import click
 
 from sopilot.cli.options import FILE, GOAL, IN_STORE, LANGUAGE, NEW_FILE, flag, option, period
 from sopilot.cli.output import Exit, Output, progress, say
-from sopilot.files.processes import On
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.audit_inputs import (
@@ -25,6 +24,7 @@ from sopilot.runner.audit_inputs import (
 )
 from sopilot.runner.audit_store import audit_store, chain_check, on_record, record_lines
 from sopilot.runner.options import pairs
+from sopilot.runner.processes import On
 from sopilot.runner.store_access import StoreAccess
 from sopilot.trace.signing import load_key
 from sopilot.web.audit_page import render_audit

@@ -1,1 +1,1 @@
-"""Files, settings, addresses and worker processes of an installation."""
+"""Files of text, settings and addresses."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sopilot.agent.providers import CONTEXT, ProviderError
+from sopilot.agent.retries import CONTEXT, ProviderError
 from sopilot.messages.errors import UserMistake
 from sopilot.models.wire import (
     FILTER,

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from sopilot.agent.providers import ProviderError
+from sopilot.agent.retries import ProviderError
 from sopilot.models.wire import (
     LONGEST_SHOWN,
     check_served,

@@ -21,7 +21,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from sopilot.agent.providers import ProviderError
+from sopilot.agent.retries import ProviderError
 from sopilot.messages.errors import UserMistake
 from sopilot.models.wire import read_served, read_usage, well_formed, wire_sampling
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall, ToolSchema

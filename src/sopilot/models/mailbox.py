@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from sopilot.agent.providers import ProviderError
+from sopilot.agent.retries import ProviderError
 from sopilot.files.text import whole_text, write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.models.replay import reply_from_json

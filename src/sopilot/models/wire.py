@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from sopilot.agent.providers import CONTEXT, EMPTY, ProviderError
+from sopilot.agent.retries import CONTEXT, EMPTY, ProviderError
 from sopilot.protocols import Message, ModelReply, ModelRequest, Served, ToolCall, ToolSchema, Usage
 
 LONGEST_SHOWN: Final = 300

@@ -1,1 +1,1 @@
-"""The Python API and what people name as a source."""
+"""The Python API, the sources that people name, signing in, worker processes."""

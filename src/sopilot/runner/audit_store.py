@@ -12,7 +12,6 @@ from sopilot import __version__
 from sopilot.audit.findings import NotJudged, Unjudgeable
 from sopilot.audit.report import BatchCard, Report, batch, not_judged, together
 from sopilot.audit.text import render_batch_text
-from sopilot.files.processes import On, in_parts
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.audits import differences, keep_audit, kept_audits
@@ -20,6 +19,7 @@ from sopilot.records.people import Principal
 from sopilot.records.selection import read_moment
 from sopilot.records.store import Store
 from sopilot.runner.audit_inputs import ForeignInput, TraceInput, session_input
+from sopilot.runner.processes import On, in_parts
 from sopilot.runner.store_access import StoreAccess
 from sopilot.trace.signing import SigningKey, load_key
 from sopilot.values.json import JSON

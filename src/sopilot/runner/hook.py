@@ -25,7 +25,6 @@ from sopilot.agent.dialog import MALFORMED_CALL
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_programs
 from sopilot.agent.toolbox import Toolbox
-from sopilot.files.sign_in import who_asks
 from sopilot.handbook.model import BUILT_IN, Action, Handbook
 from sopilot.machine.approvals import HeldState
 from sopilot.machine.program_set import ProgramSet
@@ -45,6 +44,7 @@ from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.records.people import load_people, requester_name
 from sopilot.records.store import Settings, Store
 from sopilot.runner.json_values import Validate, as_json, received
+from sopilot.runner.sign_in import who_asks
 from sopilot.session.lease import when_free
 from sopilot.session.opening import note_requester, resume_session
 from sopilot.session.questions import Asker, UserAnswer, answering, find_question

@@ -8,7 +8,6 @@ from dataclasses import replace
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.result import Watch
-from sopilot.files.sign_in import who_asks
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import ProgramChanged, UserMistake
 from sopilot.models.open import close_model, make_model
@@ -16,6 +15,7 @@ from sopilot.models.person import PERSON, HumanUser, PersonModel
 from sopilot.protocols import Model
 from sopilot.records.store import Store
 from sopilot.runner.options import RunOptions, chosen_task, simulator_file, typed_value
+from sopilot.runner.sign_in import who_asks
 from sopilot.runner.sources import BenchmarkSource, TaskSource
 from sopilot.runner.store_access import StoreAccess
 from sopilot.tasks.run import Conditions, open_task, resume_task

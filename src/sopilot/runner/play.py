@@ -18,12 +18,12 @@ from sopilot.agent.result import Ending, audit_session
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report
-from sopilot.files.sign_in import who_asks
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, SopilotError, UserMistake, mistake
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema
 from sopilot.records.people import Principal
 from sopilot.records.store import Settings, Store
+from sopilot.runner.sign_in import who_asks
 from sopilot.runner.sources import lasting, named_task
 from sopilot.session.lease import when_free
 from sopilot.session.opening import resume_session

@@ -16,7 +16,6 @@ from sopilot.agent.calls import Waiting
 from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Watch, nobody_watches
 from sopilot.audit.report import Report
-from sopilot.files.sign_in import who_asks
 from sopilot.handbook.model import BUILT_IN, Handbook
 from sopilot.machine.approvals import HeldCall, HeldState
 from sopilot.messages.errors import UserMistake
@@ -27,6 +26,7 @@ from sopilot.records.store import Store
 from sopilot.runner.audit_inputs import session_input
 from sopilot.runner.hook import JudgeResult, ProcedureHook, always_ok
 from sopilot.runner.options import check_inputs
+from sopilot.runner.sign_in import who_asks
 from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import store_or_memory
 from sopilot.runner.tools import ToolsLike, as_tools

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from sopilot.files.sign_in import who_asks
 from sopilot.messages.errors import mistake
 from sopilot.protocols import SystemClock
 from sopilot.records.people import Principal
 from sopilot.records.privacy import is_demanded, may_read, note_reading
 from sopilot.records.store import Store
+from sopilot.runner.sign_in import who_asks
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.open import open_store
 

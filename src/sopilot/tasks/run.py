@@ -9,8 +9,8 @@ from typing import TypedDict, Unpack
 
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_programs, run_session
-from sopilot.agent.providers import Retries
 from sopilot.agent.result import Ending, Watch, audit_session, nobody_watches
+from sopilot.agent.retries import Retries
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import InternalBug, mistake
 from sopilot.protocols import Model, User

@@ -10,8 +10,8 @@ from typing import Any
 
 import click
 
-from sopilot.agent.providers import Retries
 from sopilot.agent.result import Ending
+from sopilot.agent.retries import Retries
 from sopilot.cli.options import FILE, LANGUAGE, NEW_FOLDER, json_option
 from sopilot.cli.output import Exit, give, progress, say
 from sopilot.cli.watch import interrupted

@@ -8,11 +8,11 @@ from typing import Final
 
 from sopilot.agent.approvers import ModelUser, ScriptedUser
 from sopilot.agent.budgets import Budgets
-from sopilot.agent.providers import Retries
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.agent.reference.misbehaviour import Misbehaviour, Replies
 from sopilot.agent.reference.reading import read_facts
+from sopilot.agent.retries import Retries
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.messages.errors import mistake
 from sopilot.models.open import asked_model, public_name

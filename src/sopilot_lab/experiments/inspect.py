@@ -33,8 +33,8 @@ from inspect_ai.tool import ToolInfo, ToolParams
 from inspect_ai.util import span
 from tenacity import RetryError
 
-from sopilot.agent.providers import CONTEXT, ProviderError
 from sopilot.agent.result import Progress
+from sopilot.agent.retries import CONTEXT, ProviderError
 from sopilot.messages.errors import RunEnded, SopilotError, UserMistake
 from sopilot.models.http import RETRYABLE
 from sopilot.models.wire import FILTERED, LONGEST_SHOWN, check_served, usable

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import ray
 
-from sopilot.files.processes import ray_cluster
 from sopilot.messages.errors import RunEnded
+from sopilot.runner.processes import ray_cluster
 from sopilot_lab.experiments.run_folder import RunFolder
 from sopilot_lab.experiments.sweep import Shard, run_shard
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from sopilot.agent.result import Ending
-from sopilot.files.processes import On, processes
 from sopilot.messages.errors import RunEnded
+from sopilot.runner.processes import On, processes
 from sopilot.tasks.task import Task
 from sopilot.views.catalogue import view_named
 from sopilot_lab.experiments.entrants import (

@@ -16,9 +16,9 @@ from typing import Any, Final
 from sopilot.agent.approvers import KeepsUnmadeCalls
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import run_programs
-from sopilot.agent.providers import ProviderError
 from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.agent.result import Ending, SessionResult, Watch, nobody_watches
+from sopilot.agent.retries import ProviderError
 from sopilot.audit.findings import Finding
 from sopilot.handbook.writer import handbook_hash
 from sopilot.machine.program_set import ProgramSet

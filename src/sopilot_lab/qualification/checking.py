@@ -13,14 +13,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Final
 
-from sopilot.agent.providers import (
+from sopilot.agent.result import Ending
+from sopilot.agent.retries import (
     EMPTY,
     Attempts,
     InfrastructureFailure,
     Retries,
     complete_with_retries,
 )
-from sopilot.agent.result import Ending
 from sopilot.models.open import close_model
 from sopilot.program.model import Program
 from sopilot.protocols import Model, ModelReply, ModelRequest, Usage

@@ -22,7 +22,7 @@ from chat_server import serving as planned
 from tiny import HOME, run_bench
 
 from scripted_answers import MODEL, completion, scripted_answer
-from sopilot.agent.providers import Retries
+from sopilot.agent.retries import Retries
 from sopilot_lab.experiments import sweep
 from sopilot_lab.experiments.entrants import Contestant, Party, Patience
 from sopilot_lab.experiments.run_folder import BenchRecord

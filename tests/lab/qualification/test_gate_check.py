@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from population import SUBJECTS, Laboratory
-from sopilot.agent.providers import ProviderError, Retries
 from sopilot.agent.reference.executor import Reference
+from sopilot.agent.retries import ProviderError, Retries
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.runner.qualifications import Answer, last_verdict

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from weakref import WeakValueDictionary
 
 from sopilot.agent.loop import run_programs
-from sopilot.files.sign_in import who_asks
 from sopilot.integrations.mcp.confirmation import AskThroughClient
 from sopilot.integrations.mcp.options import LOCAL
 from sopilot.integrations.metrics import NoMetrics
@@ -22,6 +21,7 @@ from sopilot.messages.errors import LeaseLost, RunEnded, UnknownSession
 from sopilot.records.people import TOKEN, Principal
 from sopilot.records.store import Settings, Store
 from sopilot.runner.play import Player, open_player
+from sopilot.runner.sign_in import who_asks
 from sopilot.session.lease import when_free
 from sopilot.session.session import Session
 from sopilot.tasks.task import Simulation

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar, get_args
 import yaml
 
 from sopilot.agent.budgets import Budgets
-from sopilot.agent.providers import Retries
+from sopilot.agent.retries import Retries
 from sopilot.files.text import load_yaml, read_text
 from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
