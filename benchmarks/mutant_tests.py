@@ -96,7 +96,9 @@ class _Recorder:
 def make_map(file: Path, tests: list[str]) -> int:
     import coverage as tool
 
-    tracer = tool.Coverage(data_file=None, source_pkgs=["sopilot"], config_file=False)
+    tracer = tool.Coverage(
+        data_file=None, source_pkgs=["sopilot", "sopilot_lab"], config_file=False
+    )
     recorder = _Recorder(tracer)
     tracer.start()
     code = pytest.main(
