@@ -535,8 +535,8 @@ async def test_a_name_with_a_lone_surrogate_is_answered(
 
 def test_without_the_service_nothing_is_allowed() -> None:
     event = {"session_id": "s", "tool_name": "pay", "tool_input": {}, "tool_use_id": "1"}
-    said = hooked("http://127.0.0.1:9", hook_event_name="PreToolUse", **event)
-    assert said["permissionDecision"] == "deny"
+    for kind in ({"hook_event_name": "PreToolUse"}, {}):
+        assert hooked("http://127.0.0.1:9", **kind, **event)["permissionDecision"] == "deny"
 
 
 async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ a hook after a minute and then make the call."""
 
 def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSON] | None:
     """The answer to one event of the agent; ``None`` if the guard has nothing to say."""
-    kind = event.get("hook_event_name")
+    kind = event.get("hook_event_name", BEFORE)
     if kind not in (BEFORE, AFTER, FAILED):
         return None
     try:
