@@ -5,7 +5,7 @@
 Draws a fresh sample over the core, the same number from each package. A comparison is turned,
 `and` and `or` are exchanged, a condition is negated, a constant changed, a return emptied, a sign
 turned. Then the tests that run its line are run, the quickest first, until one fails
-(`mutant_tests.py`); the map of tests to lines is made once and stays in ``--work``.
+(`mutant_tests.py`). The map of tests to lines stays in ``--work`` until a file changes.
 Exits 1 when fewer than 88 % are killed. Survivors are listed in FILE.
 """
 
@@ -35,7 +35,7 @@ TESTS = tuple(
     f"tests/{name}"
     for name in (
         *("handbook", "program", "compiler", "machine", "proof", "audit", "session", "records"),
-        *("trace", "agent", "policies", "lab/statistics"),
+        *("trace", "agent", "policies", "attacks", "lab/statistics"),
     )
 )
 HEAVY = (
@@ -217,12 +217,15 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def measure(
-    mutants: int, seed: int, packages: list[str], work: Path, time_tests: bool
-) -> dict[str, Any]:
-    """``time_tests`` makes the map of tests to lines anew."""
+def is_current(map_file: Path) -> bool:
+    files = [file for folder in ("src", "tests") for file in (ROOT / folder).rglob("*.py")]
+    newest = max(file.stat().st_mtime for file in files)
+    return map_file.exists() and map_file.stat().st_mtime > newest
+
+
+def measure(mutants: int, seed: int, packages: list[str], work: Path) -> dict[str, Any]:
     work.mkdir(parents=True, exist_ok=True)
-    if time_tests or not (work / "map.json").exists():
+    if not is_current(work / "map.json"):
         make_map(work)
     figures = {"seed": seed, **summary(campaign(work, seed, packages, mutants))}
     print(f"{figures['killed']} of {figures['mutants']} killed ({figures['share']:.1%})")
@@ -231,7 +234,4 @@ def measure(
 
 if __name__ == "__main__":
     cache = Path.home() / ".cache" / "sopilot" / "mutants"
-    main(
-        __doc__, measure, mutants=200, seed=29, packages=list(PACKAGES), work=cache,
-        time_tests=False,
-    )  # fmt: skip
+    main(__doc__, measure, mutants=200, seed=29, packages=list(PACKAGES), work=cache)
