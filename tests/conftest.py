@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from store_parts import AnyStore, Closing
+
+    from postgres_here import PostgresHere
+    from sopilot.records.store import Store
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 """Checkouts and models are found where they lie; nothing in it is a user's."""
@@ -43,3 +52,33 @@ def _move_in(patch: pytest.MonkeyPatch, home: Path) -> None:
     patch.setenv("SOPILOT_HOME", str(home / "sopilot"))
     patch.setenv("XDG_CACHE_HOME", str(CACHE))
     patch.delenv("XDG_DATA_HOME", raising=False)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresHere]:
+    from postgres_here import postgres_here
+
+    try:
+        manager = postgres_here()
+        server = manager.__enter__()
+    except (ImportError, OSError, subprocess.SubprocessError) as problem:
+        pytest.skip(f"no PostgreSQL server could be started here: {problem!r}")
+    yield server
+    manager.__exit__(None, None, None)
+
+
+@pytest.fixture
+def closing() -> Iterator[Closing]:
+    """Close the stores that go through it when the test is over."""
+    stores: list[Store] = []
+
+    def note(store: AnyStore) -> AnyStore:
+        stores.append(store)
+        return store
+
+    async def close() -> None:
+        for store in stores:
+            await store.close()
+
+    yield note
+    asyncio.run(close())

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,9 +11,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 from runtime_role import runtime_dsn
-from store_parts import AnyStore, Closing, StoreFactory
+from store_parts import Closing, StoreFactory
 
-from postgres_here import PostgresHere, postgres_here
+from postgres_here import PostgresHere
 from sopilot.records.store import Store
 from sopilot.stores.encrypted import KeyFolder, encrypted
 from sopilot.stores.memory import MemoryStore
@@ -25,17 +22,6 @@ from sopilot.stores.sql import SqlStore
 from sopilot.stores.sqlite import SQLiteStore
 
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresHere]:
-    try:
-        manager = postgres_here()
-        server = manager.__enter__()
-    except (ImportError, OSError, subprocess.SubprocessError) as problem:
-        pytest.skip(f"no PostgreSQL server could be started here: {problem!r}")
-    yield server
-    manager.__exit__(None, None, None)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -47,23 +33,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         if metafunc.module.__name__ in ("test_store_conformance", "test_erasure"):
             kinds.append("encrypted")
         metafunc.parametrize("open_store", kinds, indirect=True)
-
-
-@pytest.fixture
-def closing() -> Iterator[Closing]:
-    """Close the stores that go through it when the test is over."""
-    stores: list[Store] = []
-
-    def note(store: AnyStore) -> AnyStore:
-        stores.append(store)
-        return store
-
-    async def close() -> None:
-        for store in stores:
-            await store.close()
-
-    yield note
-    asyncio.run(close())
 
 
 @pytest.fixture
