@@ -1,0 +1,217 @@
+"""Guarded calls of agents without a protocol. The judge is what the tools were given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from counter_sessions import opened
+from small_desks import AnsweringTools, programs_of
+from sopilot.protocols import ToolResult
+from sopilot.records.store import Settings
+from sopilot.session.questions import AGAIN, CannotAsk, UserAnswer
+from sopilot.session.session import Session
+from sopilot.values.json import JSON
+from sopilot.views.answers import CallStatus
+
+BOOK = """
+handbook: parcels
+actions:
+  look: {input: {box: string}, read_only: true}
+  ship: {input: {box: string}, irreversible: true, confirm: false}
+  send: {input: {box: string}, irreversible: true, confirm: false}
+  scrap: {input: {box: string}, irreversible: true, confirm: "Box {box} will be destroyed."}
+  give: {input: {box: string}, irreversible: true, approval: boss}
+  sell: {input: {box: string}, irreversible: true, approval: boss}
+predicates:
+  ordered(customer, box):
+    says: "{customer} ordered box {box}."
+    verify: look(box)
+    verdict: customer == result.customer
+  sound(box): {says: "Box {box} is sound.", verify: look(box), judged_by: model}
+  seen(box): {says: "Box {box} is there.", verify: look(box), verdict: result.customer != 'nobody'}
+procedures:
+  ship: {inputs: {customer: string}, requires: "ordered(customer, box)"}
+  send: {requires: sound(box)}
+  scrap: {requires: seen(box)}
+  give: {requires: seen(box)}
+  sell: {requires: seen(box)}
+"""
+BOX: dict[str, JSON] = {"box": "b-1"}
+
+
+class Depot(AnsweringTools):
+    def __init__(self) -> None:
+        super().__init__(self.answer)
+        self.customer = "anna"
+        self.breaks = False
+
+    def answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        if self.breaks and name != "look":
+            raise ConnectionError("reset")
+        return ToolResult(True, {"customer": self.customer})
+
+    @property
+    def acts(self) -> list[tuple[str, JSON]]:
+        return [(name, arguments["box"]) for name, arguments in self.made if name != "look"]
+
+
+async def depot(guard: str = "auto", **options: Any) -> tuple[Session, Depot]:
+    tools = Depot()
+    settings = Settings(guard=guard, **options)
+    return await opened(programs=programs_of(BOOK), tools=tools, settings=settings), tools
+
+
+@pytest.mark.parametrize(
+    ("values", "supplied", "said", "shipped"),
+    [
+        ({"customer": "anna"}, {}, "Recorded.", True),
+        ({"customer": "bob"}, {}, "Recorded.", False),
+        ({"customer": 7}, {}, "Not recorded: `customer` must be of type string", False),
+        ({"box": "b-2"}, {}, "no guarded tool waits for these values", False),
+        ({"customer": "anna", "clerk": "Kim"}, {}, "no guarded tool waits", False),
+        ({"customer": "anna"}, {"customer": "bob"}, "no guarded tool waits", False),
+    ],
+)
+async def test_a_model_gives_the_values_that_an_attempt_waits_for(
+    values: dict[str, JSON], supplied: dict[str, JSON], said: str, shipped: bool
+) -> None:
+    """Only after the attempt, and none that the application supplies."""
+    session, tools = await depot()
+    session.supplied.update(supplied)
+    assert "no guarded tool waits" in await session.give_values(values)
+    await session.call_tool("ship", BOX)
+    before = len(session.events)
+    assert said in await session.give_values(values)
+    assert (len(session.events) > before) is (said == "Recorded.")
+    await session.call_tool("ship", BOX)
+    assert tools.acts == [("ship", "b-1")] * shipped
+
+
+@pytest.mark.parametrize(
+    ("check", "holds", "asked_for", "sent"),
+    [("sound", True, True, True), ("sound", False, True, False), ("seen", True, False, False)],
+)
+async def test_a_model_judges_the_check_that_an_attempt_waits_for(
+    check: str, holds: bool, asked_for: bool, sent: bool
+) -> None:
+    session, tools = await depot()
+    assert "needs no judgement now" in await session.judge_check(check, holds)
+    await session.call_tool("send", BOX)
+    said = await session.judge_check(check, holds)
+    assert said.startswith("Recorded.") is asked_for
+    assert ("needs no judgement now" in said) is not asked_for
+    answer = await session.call_tool("send", BOX)
+    assert bool(answer.reasons) is (asked_for and not holds)
+    assert tools.acts == [("send", "b-1")] * sent
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+@pytest.mark.parametrize(
+    ("replies", "times", "says"),
+    [
+        (["yes"], 1, ""),
+        (["no"], 1, "Refused"),
+        (["hm", "yes"], 2, ""),
+        (["hm", "hm", "no"], 3, "Refused"),
+        (["hm", "hm", "hm", "yes"], 3, "First the user must answer"),
+        (["an earlier yes"], 1, "First the user must answer"),
+        (["silence"], 1, "First the user must answer"),
+        (["not shown"], 1, "this client can't show the user a question"),
+        ([], 0, "First the user must answer"),
+    ],
+)
+async def test_only_a_yes_to_the_runtimes_own_question_lets_the_call_through(
+    guard: str, replies: list[str], times: int, says: str
+) -> None:
+    session, tools = await depot(guard)
+    early = (await session.user_said("yes")).events[0].seq
+    shown: list[str] = []
+
+    async def asker(text: str, about: str, closed: bool) -> UserAnswer | None:
+        shown.append(text)
+        reply = replies[(len(shown) - 1) % len(replies)]
+        if reply == "not shown":
+            raise CannotAsk
+        if reply == "silence":
+            return None
+        if reply == "an earlier yes":
+            return UserAnswer("yes", early)
+        return UserAnswer(reply, (await session.user_said(reply)).events[0].seq)
+
+    session.asker = asker if replies else None
+    await session.call_tool("look", BOX)
+    answer = await session.call_tool("scrap", BOX)
+    assert tools.acts == [("scrap", "b-1")] * (not says)
+    assert says in answer.problem
+    assert len(shown) == times
+    assert all("Box b-1 will be destroyed." in text and 'box: "b-1"' in text for text in shown)
+    assert [AGAIN in text for text in shown] == [number > 0 for number in range(times)]
+    if replies == ["not shown"]:  # a person decides instead
+        (held,) = session.held_calls
+        assert "`fail`" not in held.why, "an agent without a protocol has no such step"
+        await session.decide("approve", held.call_id, by="Kim", role="operator")
+        assert (await session.call_tool("scrap", BOX)).status is CallStatus.DONE
+        assert tools.acts == [("scrap", "b-1")]
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+@pytest.mark.parametrize("happened", [True, False])
+async def test_another_attempt_waits_for_the_outcome_of_a_call_that_broke_off(
+    guard: str, happened: bool
+) -> None:
+    session, tools = await depot(guard)
+    session.supplied["customer"] = "anna"
+    for box in ("b-1", "b-2"):
+        await session.call_tool("look", {"box": box})
+    tools.breaks = True
+    answer = await session.call_tool("ship", BOX, "s")
+    assert (answer.status, answer.call_id) == (CallStatus.UNKNOWN, "s")
+    tools.breaks = False
+    for call_id in ("t", "t.2"):
+        waiting = await session.call_tool("ship", {"box": "b-2"}, "t")
+        assert (waiting.status, waiting.awaits, waiting.call_id) == ("held", "outcome", call_id)
+        assert "no guarded tool waits" in await session.give_values({"customer": "bob"})
+    assert (await session.call_tool("look", BOX)).status is CallStatus.DONE
+    await session.resolve_outcome("s", ok=happened, by="Kim")
+    for box in ("b-1", "b-2"):
+        await session.call_tool("look", {"box": box})
+        await session.call_tool("ship", {"box": box})
+    again = [("ship", "b-1")] * (not happened)
+    assert tools.acts == [("ship", "b-1"), *again, ("ship", "b-2")]
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+async def test_an_act_is_repeated_only_when_the_user_has_spoken_since(guard: str) -> None:
+    session, tools = await depot(guard)
+    session.supplied["customer"] = "anna"
+    for times in (1, 2, 3):
+        await session.call_tool("look", BOX)
+        assert await session.rehearse("ship", BOX) is None
+        assert len(tools.acts) == times - 1, "a rehearsal makes no call"
+        assert (await session.call_tool("ship", BOX)).status is CallStatus.DONE
+        if times == 2:  # otherwise the user speaks at once
+            await session.assistant_said("Shipped.")
+            for attempt in (session.rehearse, session.call_tool):
+                repeated = await attempt("ship", BOX)
+                assert repeated is not None
+                assert "already been carried out" in repeated.problem
+        assert tools.acts == [("ship", "b-1")] * times
+        await session.user_said("Once more, please.")
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+@pytest.mark.parametrize("action", ["give", "sell"])
+async def test_an_attempt_is_made_as_people_amended_it(action: str, guard: str) -> None:
+    """Another action with the same values waits for people of its own."""
+    session, tools = await depot(guard)
+    for box in ("b-1", "b-2"):
+        await session.call_tool("look", {"box": box})
+    held = await session.call_tool("give", BOX)
+    changed: dict[str, JSON] = {"box": "b-2"}
+    await session.decide("amend", held.call_id, by="Kim", role="boss", arguments=changed)
+    answer = await session.call_tool(action, BOX)
+    assert tools.acts == [("give", "b-2")] * (action == "give")
+    assert (answer.call_id == held.call_id) is (action == "give")
