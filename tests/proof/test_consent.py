@@ -185,6 +185,33 @@ async def test_a_call_in_flight_has_used_its_answers() -> None:
     assert not desk.made("drain")
 
 
+async def test_a_call_that_people_let_through_has_used_its_answers() -> None:
+    """The doubt that they set aside is about another check."""
+    text = REFUEL.replace(
+        "predicates:",
+        """  look: {input: {tank: string}, read_only: true}
+predicates:
+  sealed(tank): {says: s, verify: look(tank), verdict: result.sealed}""",
+    )
+    text = text.replace(
+        "refuel: {requires: full(tank)}", "refuel: {requires: [full(tank), sealed(tank)]}"
+    )
+    world: dict[str, JSON] = {"sealed": True}
+    desk = await open_desk(text, lambda name, given: dict(world))
+    answering(desk, "yes")
+    await desk.start("refuel", tank="t")
+    await desk.push({**ABOUT, "look": {"tank": "t"}})
+    world["sealed"] = False
+    await desk.call("look", tank="t")
+    blocked = await desk.call("refuel", tank="t")
+    await desk.session.decide("approve", blocked.call_id, by="dana", role="operator")
+    assert (await desk.session.run_held(blocked.call_id)).status is CallStatus.DONE
+    await desk.start_anew("drain", tank="t")
+    await desk.push()
+    await desk.held("drain", "counts for one call", tank="t")
+    assert (len(desk.made("refuel")), desk.made("drain")) == (1, [])
+
+
 async def test_the_audit_finds_an_answer_that_an_open_call_has_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

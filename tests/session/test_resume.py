@@ -30,7 +30,7 @@ from sopilot.records.journal import write
 from sopilot.records.loading import load
 from sopilot.records.people import Principal, load_people
 from sopilot.records.store import Batch, Lease, NewSession, SessionRecord, Settings
-from sopilot.session.opening import resume_session
+from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
@@ -262,6 +262,10 @@ async def test_a_changed_program_is_not_resumed_silently() -> None:
     again = await resume_session(store, session.id, clock=session.clock, programs=changed)
     assert again.configuration == accepted.configuration
     assert again.programs.hashes == changed.hashes
+    await again.release()
+    unaided = await attach_session(store, session.id, clock=session.clock)
+    assert unaided.programs.hashes == changed.hashes, "the store has the other programs, too"
+    assert unaided.configuration == accepted.configuration
 
 
 async def test_reserved_notes_are_the_sessions_own() -> None:

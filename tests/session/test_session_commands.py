@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,25 @@ def test_sessions_lists_what_is_kept(waiting: str, tmp_path: Path) -> None:
     assert (found["handbook"], found["owner"], found["waiting"]) == ("counter", None, ["w"])
     elsewhere = run("sessions", "list", "--store", f"sqlite:{tmp_path}/other.db")
     assert elsewhere.output == "no sessions\n"
+
+
+async def test_a_row_of_the_list_says_where_a_session_stands(waiting: str) -> None:
+    """A session that hasn't begun has neither goal nor handbook."""
+    store = open_store()
+    await (await opened(store, session_id="fresh", clock=None)).release()
+    events = len(await store.events(waiting))
+    await store.close()
+    text = (await asyncio.to_thread(run, "sessions", "list")).output
+    _, _, *rows = (re.split(" {2,}", line) for line in text.splitlines())
+    cells = {name: row for name, *row, _ in rows}
+    assert cells == {
+        "fresh": ["new", "-", "-", "-", "1"],
+        waiting: ["waiting", "wire", "counter", "none", str(events)],
+    }
+    shown = (await asyncio.to_thread(run, "sessions", "list", "--limit", "1")).output
+    assert "fresh" in shown
+    assert waiting not in shown
+    assert "1 of 2 sessions" in shown
 
 
 def test_people_approve_amend_and_reject(waiting: str) -> None:
