@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sopilot.compiler.pipeline import compile_handbook
-from sopilot.compiler.recipes import Unprovable, judged_by_model, unprovable
+from sopilot.compiler.recipes import Unprovable, judged_by_model, shared_state, unprovable
 from sopilot.handbook.reader import load_handbook
 from sopilot.program.model import Program
 
@@ -64,3 +64,15 @@ def test_a_verifier_that_changes_what_it_reads_proves_nothing(lots: str, found: 
     # `either` has a second way, which stays fresh.
     assert (Unprovable("drawn", "draw") in unprovable(program)) is found
     assert not any(one.predicate == "either" for one in unprovable(program))
+
+
+@pytest.mark.parametrize("goal", ["wipe", "note"])
+@pytest.mark.parametrize("shared", ["look", "draw", "look draw", "note", ""])
+def test_the_calls_whose_answers_count_for_every_connection(goal: str, shared: str) -> None:
+    """Of those that a guarded action rests on."""
+    text = _text()
+    for name in shared.split():
+        text = text.replace(f"  {name}: {{input", f"  {name}: {{state: shared, input")
+    program = compile_handbook(load_handbook(text))[goal].program
+    rests_on = [name for name in ("draw", "look") if name in shared.split()]
+    assert list(shared_state(program)) == (rests_on if goal == "wipe" else [])

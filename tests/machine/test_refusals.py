@@ -14,7 +14,16 @@ from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.machine.moves import names_of
 from sopilot.program.model import CompleteStep, Emit, Every, Function, Holds, Kind, ReturnStep
-from sopilot.trace.events import Amend, Call, EmitArtifact, Fail, Return, SelectBranch, Start
+from sopilot.trace.events import (
+    Amend,
+    Call,
+    EmitArtifact,
+    Fail,
+    JudgeCheck,
+    Return,
+    SelectBranch,
+    Start,
+)
 
 
 def contradictions(run: Run) -> list[str]:
@@ -144,6 +153,32 @@ def test_a_stack_has_an_end() -> None:
     deep = Run(PROGRAMS, Limits(depth=1))
     deep.ok(Start("transfer", {"username": "bob", "amount": 1, "to": "eve"}))
     assert deep.no(Call()) == "depth-exceeded"
+
+
+@pytest.mark.parametrize(
+    ("operation", "code"),
+    [
+        (Start("nothing"), "unknown-goal"),
+        (Start("transfer", ARGUMENTS, "act"), ""),
+        (Start("transfer", ARGUMENTS, "refuse"), "unknown-act"),
+        (Start("transfer", ARGUMENTS, "nowhere"), "unknown-act"),
+        (JudgeCheck("overdraft", ARGUMENTS, True), ""),
+        (JudgeCheck("funds_cover", ARGUMENTS, True), "not-judged"),
+        (JudgeCheck("any_of_funds", ARGUMENTS, True), "not-judged"),
+        (JudgeCheck("nothing", ARGUMENTS, True), "not-judged"),
+    ],
+)
+def test_a_start_at_an_act_and_a_judgement_beside_the_cursor(
+    operation: Start | JudgeCheck, code: str
+) -> None:
+    run = Run(PROGRAMS) if isinstance(operation, Start) else logged_in()
+    before = run.place
+    if code:
+        assert run.no(operation) == code
+        assert run.place == before
+    else:
+        run.ok(operation)
+        assert run.place == ("transfer@act" if isinstance(operation, Start) else before)
 
 
 def test_values_of_another_type_are_not_taken() -> None:

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import ACCOUNT, AttackDesk, at_the_act, errors, open_desk, till, till_desk
+from attack_desk import (
+    ACCOUNT,
+    AttackDesk,
+    at_the_act,
+    desk_over,
+    errors,
+    open_desk,
+    till,
+    till_desk,
+)
 
 from counter_desk import HandClock
-from small_desks import programs_of
+from small_desks import AnsweringTools, programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.protocols import ToolResult
+from sopilot.records.store import Settings
 from sopilot.session import admission
 from sopilot.trace.events import Call, Complete, Fail
 from sopilot.values.json import JSON
@@ -464,3 +474,71 @@ async def test_a_models_verdict_counts_if_a_second_look_finds_nothing_new(change
     await desk.done("pay", user="u")
     await desk.session.operate(Complete())
     assert errors(desk) == []
+
+
+# --- answers of another shape -----------------------------------------------------------
+
+WALLET = """
+handbook: wallet
+actions:
+  list_cards: {input: {user: string}, read_only: true}
+  read_card: {input: {number: integer}, read_only: true}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+  lend: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  all_valid(user):
+    says: Every card is valid.
+    verify:
+      all:
+        - list_cards(user)
+        - {call: read_card(card.number), for_each: list_cards.cards as card}
+    verdict: result.all(item, item.valid)
+  second_valid(user):
+    says: The second card is valid.
+    verify: {all: [list_cards(user), "read_card(list_cards.cards[1].number)"]}
+    verdict: result.valid
+procedures:
+  pay: {requires: all_valid(user)}
+  lend: {requires: second_valid(user)}
+"""
+CARDS: list[JSON] = [{"number": 1}, {"number": 2}]
+VALID: JSON = {"valid": True}
+NO_VALUE, NOT_DECIDED = "the answer has no value at", "the answers don't decide its verdict"
+
+
+@pytest.mark.parametrize(
+    ("action", "listed", "card", "says"),
+    [
+        ("pay", {"cards": CARDS}, VALID, ""),
+        ("pay", {"cards": []}, VALID, ""),
+        ("pay", {"cards": CARDS}, {"valid": False}, "Not true"),
+        ("pay", {"cards": "12"}, VALID, "`list_cards.cards` isn't a list"),
+        ("pay", {"cards": {"number": 1}}, VALID, "`list_cards.cards` isn't a list"),
+        ("pay", {"cards": CARDS * 501}, VALID, "`list_cards.cards` has more than"),
+        ("pay", {"cards": None}, VALID, "the answer is null at `list_cards.cards`"),
+        ("pay", {}, VALID, f"{NO_VALUE} `list_cards.cards`"),
+        ("pay", "cards", VALID, f"{NO_VALUE} `list_cards.cards`"),
+        ("pay", {"cards": [*CARDS, {}]}, VALID, f"{NO_VALUE} `card.number`"),
+        ("pay", {"cards": [{"number": "1"}]}, VALID, "`number` must be of type integer"),
+        ("lend", {"cards": CARDS}, VALID, ""),
+        ("lend", {"cards": CARDS[:1]}, VALID, NO_VALUE),
+        ("lend", {"cards": "12"}, VALID, NO_VALUE),
+        ("lend", {"cards": {"1": CARDS[1]}}, VALID, NO_VALUE),
+        ("lend", {"cards": CARDS}, {"valid": False}, "Not true"),
+        ("lend", {"cards": CARDS}, {}, f"{NOT_DECIDED}: `result.valid` failed"),
+        ("lend", {"cards": CARDS}, {"valid": 1}, NOT_DECIDED),
+        ("lend", {"cards": CARDS}, None, NOT_DECIDED),
+    ],
+)
+async def test_an_answer_of_another_shape_proves_nothing(
+    action: str, listed: JSON, card: JSON, says: str
+) -> None:
+    """The runtime reads by itself, and says why it can't tell."""
+    tools = AnsweringTools(lambda name, _: listed if name == "list_cards" else card)
+    desk = await desk_over(programs_of(WALLET), tools, settings=Settings(guard="auto"))
+    answer = await desk.call(action, user="ann")
+    assert says in answer.problem
+    assert bool(answer.problem) is bool(says)
+    assert len(desk.made(action)) == (not says)
+    read = {"pay": [1, 2], "lend": [2]}[action] if listed == {"cards": CARDS} else []
+    assert [given["number"] for given in desk.made("read_card")] == read

@@ -7,10 +7,12 @@ import itertools
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, open_desk
+from attack_desk import VIEWS_WITH_A_MACHINE, AttackDesk, desk_over, open_desk
 
+from small_desks import AnsweringTools, programs_of
 from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
+from sopilot.records.store import Settings
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
 
@@ -127,3 +129,24 @@ async def test_in_a_group_and_in_a_computed_argument(view: str) -> None:
         await desk.push({"read_limit": {"user": "ann"}})
         assert not await done(desk, user="ann", amount=amount + 1, **given)
         assert await done(desk, user="ann", amount=amount, **given)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "given"),
+    [
+        ("string", {"user": "ann"}),
+        ("[string, number]", {"user": "ann"}),
+        ("[string, 'null']", {"user": "ann", "kind": None}),
+        ("'null'", {"user": "ann", "kind": None}),
+    ],
+)
+async def test_null_is_passed_on_to_an_input_that_takes_it(
+    kinds: str, given: dict[str, JSON]
+) -> None:
+    text = (HANDBOOK % "plain(user)").replace(
+        "kind: {type: string", f"kind: {{schema: {{type: {kinds}}}", 1
+    )
+    tools = AnsweringTools(lambda name, _: {"ok": True})
+    desk = await desk_over(programs_of(text), tools, settings=Settings(guard="auto"))
+    assert await done(desk, user="ann", amount=1)
+    assert desk.made("read_limit") == [given]

@@ -15,7 +15,7 @@ from sopilot_lab.statistics.clustered import (
     sign_flip,
 )
 from sopilot_lab.statistics.intervals import Undefined
-from sopilot_lab.statistics.paired import Discordance, mcnemar
+from sopilot_lab.statistics.paired import Discordance, adjusted_within, holm, mcnemar
 
 QUICK = settings(deadline=None, max_examples=60)
 COUNTS = st.integers(0, 400)
@@ -26,6 +26,19 @@ def test_mcnemar_by_hand() -> None:
     assert mcnemar(1, 0) == 1.0
     assert mcnemar(5, 0) == 2 / 32
     assert mcnemar(1, 5) == 14 / 64
+
+
+@QUICK
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.floats(0.0, 1.0)), max_size=9))
+def test_each_family_is_adjusted_alone_wherever_its_tests_stand(
+    tests: list[tuple[str, float]],
+) -> None:
+    groups, p_values = [group for group, _ in tests], [p for _, p in tests]
+    adjusted = adjusted_within(groups, p_values, holm)
+    for group in "ab":
+        own = [p for each, p in tests if each == group]
+        mine = [p for each, p in zip(groups, adjusted, strict=True) if each == group]
+        assert mine == holm(own)
 
 
 def enumerated(nets: list[int]) -> float:
