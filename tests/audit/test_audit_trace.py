@@ -12,8 +12,8 @@ from sopilot.audit.audit import audit_trace
 from sopilot.audit.findings import Unjudgeable
 from sopilot.audit.report import Report
 from sopilot.handbook.expressions import judge
-from sopilot.messages.diagnostic import Severity
-from sopilot.trace.events import Call, Complete, DomainCall, Fail, Note, Return, Start, UserSaid
+from sopilot.trace.chain import genesis, seal_all
+from sopilot.trace.events import Call, Complete, Fail, Note, Return, Start
 from sopilot.trace.redaction import redact
 
 
@@ -25,43 +25,11 @@ def test_a_clean_run() -> None:
     assert card.calls_after_goal == 0
 
 
-def test_a_refusal_carries_cause_evidence_and_remedy() -> None:
-    desk = Desk().log_in().check_funds(1, holds=False).do(Fail("too little money"))
-    report = desk.report()
-    assert report.clean
-    assert report.score_card.outcome == "refused"
-    (refusal,) = report.refusals
-    (cause,) = refusal.causes
-    result = next(e for e in desk.events if e.payload.get("value") == {"balance": 1})
-    assert cause["predicate"] == "funds"
-    assert cause["sentence"] == "The balance of ann is at least 5."
-    assert cause["evidence"] == [result.seq]
-    assert cause["remedy"] == "Pay in what is missing."
-
-
-def test_a_finding_names_event_frame_predicate_and_sentence() -> None:
-    desk = Desk().log_in().check_funds(1)
-    (finding,) = desk.report(ended=False).findings
-    assert finding.code == "evidence-contradicts-verdict"
-    assert desk.events[finding.seq].kind == "return"
-    assert finding.frame == "pay/funds@judge"
-    assert finding.predicate == "funds"
-    assert finding.sentence == "The balance of ann is at least 5."
-    assert finding.severity is Severity.ERROR
-
-
 def test_a_verdict_is_not_judged_without_a_judge() -> None:
     desk = Desk().log_in().check_funds(1)
     report = audit_trace(PROGRAMS, desk.events, ended=False)
     assert report.clean is None
     assert [one.reason for one in report.not_judged] == [Unjudgeable.NO_JUDGE]
-
-
-def test_a_premature_goal_lists_what_was_skipped() -> None:
-    desk = Desk().log_in().approve().pay()
-    found = desk.report(ended=False).findings
-    assert [one.code for one in found] == ["premature-goal", "skipped-check", "guard-violated"]
-    assert found[1].sentence == "The balance of ann is at least 5."
 
 
 def test_calls_after_the_goal_are_counted_until_another_process_starts() -> None:
@@ -74,12 +42,6 @@ def test_calls_after_the_goal_are_counted_until_another_process_starts() -> None
     assert desk.report(ended=False).score_card.calls_after_goal == 1
 
 
-def test_a_gate_may_stay_shut_on_the_users_word() -> None:
-    desk = Desk().do(Start("pay", {"user": "ann", "amount": 5}), Call())
-    desk.do(UserSaid("I have no password"), Return(False), Fail("not logged in"))
-    assert desk.report().clean
-
-
 def test_the_runtime_may_end_a_process() -> None:
     desk = Desk().log_in().do(Fail("the program was changed"), actor="runtime")
     report = desk.report()
@@ -87,14 +49,12 @@ def test_the_runtime_may_end_a_process() -> None:
     assert report.score_card.outcome == "abandoned"
 
 
-def test_a_repeated_irreversible_call_of_unknown_outcome() -> None:
-    desk = Desk().log_in().check_funds().approve()
-    desk.do(DomainCall("c9", "pay", {"user": "ann", "amount": 5}))
-    desk.do(Note("outcome_unknown", {"call_id": "c9", "action": "pay"}))
-    before = codes(desk.report(ended=False))
-    assert before.count("unknown-outcome") == 1
-    desk.approve().do(DomainCall(f"c{desk.calls + 1}", "pay", {"user": "ann", "amount": 5}))
-    assert codes(desk.report(ended=False)).count("unknown-outcome") == 2
+def test_a_trace_that_is_sealed_in_part_has_no_chain() -> None:
+    events = Desk().log_in().events
+    sealed = list(seal_all(events, genesis("s")))
+    for entries, whole in ((sealed, True), ([*sealed[:2], *events[2:]], None), (events, None)):
+        report = audit_trace(PROGRAMS, entries, session_id="s", judge=judge)
+        assert report.score_card.chain is whole
 
 
 def test_a_session_under_way_misses_nothing_yet() -> None:
@@ -116,16 +76,6 @@ def test_a_withheld_argument_object_is_not_judged() -> None:
     hidden = [redact(e, limit=2)[0] for e in desk.events]
     report = audit_trace(PROGRAMS, hidden, ended=False)
     assert (codes(report), report.clean) == ([], None)
-
-
-def test_the_same_asked_since_with_an_unknown_argument_supersedes_the_answer() -> None:
-    desk = Desk().log_in().check_funds()
-    desk.tool("read_balance", {"user": "ann", "as_of": "today"}, {"balance": 1})
-    report = desk.approve().pay().report(ended=False)
-    assert "evidence-superseded" in codes(report)
-    other = Desk().log_in().check_funds()
-    other.tool("read_balance", {"user": "bob", "as_of": "today"}, {"balance": 1})
-    assert "evidence-superseded" not in codes(other.approve().pay().report(ended=False))
 
 
 @pytest.mark.parametrize("reconnected", [False, True])

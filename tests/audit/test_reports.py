@@ -3,36 +3,36 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from audit_desk import Desk
+from audited_sessions import (
+    BOOK,
+    SMALL,
+    at_the_counter,
+    payments,
+    step_by_step,
+    transcripts,
+    withheld,
+    without_a_machine,
+)
+from test_misleading_transcripts import BANK, JUDGED
 
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, ScoreCard, batch
-from sopilot.audit.text import render_batch_text, render_text
+from sopilot.audit.text import mark, render_batch_text, render_text, verdict_words
+from sopilot.audit.timeline import entries_of, rows_of
+from sopilot.audit.transcript_files import read_messages
+from sopilot.audit.transcripts import audit_transcript, audit_untracked
+from sopilot.handbook.expressions import judge
+from sopilot.handbook.reader import load_handbook
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import Decision, Fail
-
-
-def refused() -> Report:
-    return Desk().log_in().check_funds(1, holds=False).do(Fail("too little")).report()
-
-
-def test_checks_are_marked_against_the_requirement() -> None:
-    lines = render_text(refused()).splitlines()
-    assert lines[0] == "audit: refused, no findings"
-    assert "    ✓ The user ann is logged in. (proven; evidence: #3)" in lines
-    assert "    ✗ The balance of ann is at least 5. (proven; evidence: #7)" in lines
-    assert "    ✗ required: The balance of ann is at least 5." in lines
-    assert "    the customer could: Pay in what is missing." in lines
-
-
-def test_a_report_in_chinese() -> None:
-    lines = render_text(refused(), "zh").splitlines()
-    assert lines[0] == "审计：已拒绝，没有发现问题"
-    assert "    ✗ The balance of ann is at least 5.（已证明；证据：#7）" in lines
-    assert any("以下情况不成立：The balance of ann is at least 5." in line for line in lines)
 
 
 def test_the_words_inside_of_an_explanation_are_chinese_too() -> None:
@@ -136,3 +136,94 @@ def test_no_sessions_added_up() -> None:
 )
 def test_the_first_line(report: Report, line: str) -> None:
     assert render_text(report).splitlines()[0] == line
+
+
+# --- word for word ------------------------------------------------------------------------
+
+SHOWN = ("carried out", "told", "let through unproven", "amended by people")
+"""Sessions whose report is shown as a whole."""
+
+
+def in_lines(report: Report) -> Iterator[str]:
+    """What a report says, one line for each thing."""
+    card = report.score_card
+    shares = f"evidence {card.checks_with_evidence}/{card.checks_needing_evidence}"
+    after = f"{card.calls_after_goal} of {card.calls} calls after the goal"
+    yield f"{verdict_words(report)}; {shares} of {card.checks}; {after}"
+    for missing in report.not_judged:
+        about = f"{missing.action} {missing.predicate}"
+        yield f"#{missing.seq} not judged, {about}: {missing.reason}: {missing.explanation}"
+    for override in report.overrides:
+        yield f"#{override.seq} {override.action} let through by {override.by}: {override.unproven}"
+    for found in report.findings:
+        about = f"{found.process} {found.frame} {found.predicate}"
+        details = json.dumps(dict(found.details)) if found.details else ""
+        yield f"#{found.seq} {found.severity} {found.code}, {about}: {found.explanation}"
+        yield f"    {found.sentence} {details}".rstrip()
+    for refusal in report.refusals:
+        yield "refused " + json.dumps({name: it for name, it in refusal.as_json().items() if it})
+    by_event = {**{check.seq: (check,) for check in report.checks}, **report.proofs}
+    for seq, checks in by_event.items():
+        listed = (f"{mark(it)} {it.predicate} {it.grade} {list(it.evidence)}" for it in checks)
+        yield f"#{seq} " + ", ".join(listed)
+
+
+def compared(name: str, reports: Mapping[str, Iterable[str]]) -> None:
+    """With the golden file; ``SOPILOT_REGOLD=1`` rewrites it. Of neighbours that are numbered and
+    say the same, the last is named."""
+    blocks: dict[str, str] = {}
+    last = ("", "")
+    for title, lines in reports.items():
+        text = "\n".join(f"    {line}" for line in lines if line)
+        family = title.rstrip("0123456789")
+        if (family, text) == last:
+            blocks.popitem()
+        last, blocks[title] = (family, text), text
+    shown = "".join(f"{title}\n{text}\n\n" for title, text in blocks.items())
+    golden = Path(__file__).parent / "golden" / f"{name}.txt"
+    if os.environ.get("SOPILOT_REGOLD"):
+        golden.write_text(shown, "utf-8")
+    assert shown == golden.read_text("utf-8")
+
+
+def test_what_is_found_in_sessions() -> None:
+    every = {**at_the_counter(), **withheld(), **step_by_step()}
+    compared("sessions", {name: in_lines(desk.report()) for name, desk in every.items()})
+    whole: dict[str, list[str]] = {}
+    for name in SHOWN:
+        report, events = every[name].report(), every[name].events
+        for language in ("en", "zh"):
+            whole[f"{name}, {language}"] = render_text(report, language).splitlines()
+        whole[f"{name}, as a course"] = [
+            f"#{it.seq} {it.kind} {it.title}: {it.state} {it.tone} {it.requested}".rstrip()
+            for it in entries_of(events, report.proofs)
+        ]
+        whole[f"{name}, by events"] = [
+            f"#{it.seq} {it.kind} {it.place}: {it.says}" for it in rows_of(events)
+        ]
+    compared("reports", whole)
+
+
+def test_what_is_found_in_sessions_without_a_machine() -> None:
+    options: dict[str, Any] = {"goal": None, "chain": [], "judge": judge}
+    reports = {
+        name: in_lines(audit_untracked(BOOK, desk.events, **{**options, **known}))
+        for name, (desk, known) in without_a_machine().items()
+    }
+    compared("without-a-machine", reports)
+
+
+def test_what_is_found_in_transcripts() -> None:
+    reports: dict[str, Iterable[str]] = {}
+    for name, (said, goal) in transcripts().items():
+        read = read_messages(said, effects=frozenset({"refund", "send"}))
+        if goal == SMALL:
+            read, goal = replace(read, values={"user": "ann", "amount": 5}), "refund"
+        reports[name] = in_lines(audit_transcript(BOOK, read, goal=goal, judge=judge))
+    bank, effects = load_handbook(BANK), frozenset({"pay", "close"})
+    for name, said in {**payments(), **{row[0]: row[1] for row in JUDGED}}.items():
+        read = read_messages(said, effects=effects)
+        reports[f"payment: {name}"] = in_lines(
+            audit_transcript(bank, read, goal="pay", judge=judge)
+        )
+    compared("transcripts", reports)
