@@ -88,8 +88,11 @@ class Counter(Desk):
         return self.do(Decision(word, f"c{self.calls + 1}", by, role, **more))
 
     def runs(self, amount: float = 500) -> Self:
-        arguments = {**ANN, "amount": amount}
-        return self.tool("refund", arguments, {"done": True}).do(Complete("done"))
+        """The call that people decided on, with an amount of their own where it isn't 500."""
+        self.calls += 1
+        name, arguments = f"c{self.calls}", {**ANN, "amount": amount}
+        self.do(DomainCall(name, "refund", arguments, amended=amount != 500))
+        return self.do(DomainResult(name, True, {"done": True}), Complete("done"))
 
     def note(self, name: str, actor: str = "runtime", **details: Any) -> Self:
         return self.do(Note(name, details), actor=actor)
