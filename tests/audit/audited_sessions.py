@@ -77,6 +77,10 @@ class Counter(Desk):
         self.do(Start("send", ANN, act="act"))
         return self.tool("send", ANN, {}).do(Complete("done"))
 
+    def close(self, user: str = "ann") -> Self:
+        self.do(Start("close", {"user": user}, act="act"))
+        return self.tool("close", {"user": user}, {}).do(Complete("done"))
+
     def held(self, awaits: str = "approval", amount: float = 500, why: str = "") -> Self:
         arguments = {**ANN, "amount": amount}
         self.do(Start("refund", arguments, act="act"))
@@ -136,6 +140,12 @@ def at_the_counter() -> dict[str, Desk]:
         .refund(),
         "login on another connection": ready().note("connected", **asked("login")).refund(),
         # --- answers
+        "logged out on another connection": ready().tool("logout", ANN, {})
+        .note("connected", **asked("login")).refund(),
+        "found without a name": Counter().tool("find_by_mail", {"mail": "a@b.c"}, {}).letter(),
+        "closed": Counter().tool("fingerprint", ANN, {}).letter().close(),
+        "closed for another": Counter().tool("fingerprint", ANN, {}).letter().close("bob"),
+        "closed at once": Counter().tool("fingerprint", ANN, {}).close(),
         "no order": Counter().login().orders().screen().refund(),
         "one order was not read": Counter().login().orders(a=True)
         .tool("find_orders", ANN, {"orders": [{"number": "a"}, {"number": "b"}]}).screen().refund(),
@@ -144,6 +154,10 @@ def at_the_counter() -> dict[str, Desk]:
         .screen().refund(),
         "orders without a number": Counter().login().tool("find_orders", ANN, {"orders": [{}]})
         .screen().refund(),
+        "too many orders": Counter().login()
+        .tool("find_orders", ANN, {"orders": [{"number": "a"}] * 1001}).screen().refund(),
+        "an order of another type": Counter().login()
+        .tool("find_orders", ANN, {"orders": [{"number": 5}]}).screen().refund(),
         "orders of another": Counter().login().tool("find_orders", BOB, {"orders": []}).screen()
         .refund(),
         "an order was changed": ready()
@@ -216,13 +230,20 @@ def at_the_counter() -> dict[str, Desk]:
 
 def withheld() -> dict[str, Desk]:
     """With these fields masked as secrets."""
-    sessions: dict[str, Desk] = {}
-    for name in ("password", "secret", "number", "until", "user"):
+    said = Counter().do(Start("refund", {**ANN, "amount": 5}), Call()).login()
+    said.do(Return(True), Call()).orders(a=True).do(Return(True), Call())
+    said.screen({**FREE, "listed": True}).do(Return(True), AssistantSaid("on the list"), Fail("x"))
+    sessions: dict[str, Desk] = {"withheld text": masked(said, "text")}
+    for name in ("password", "secret", "number", "until", "user", "amount"):
         answer = {"listed": True, "until": "2025-01-01", "secret": 4711}
         counter = Counter().login().orders(a=True).screen(answer).refund()
-        counter.events = [redact(event, names=frozenset({name}))[0] for event in counter.events]
-        sessions[f"withheld {name}"] = counter
+        sessions[f"withheld {name}"] = masked(counter, name)
     return sessions
+
+
+def masked(counter: Counter, name: str) -> Counter:
+    counter.events = [redact(event, names=frozenset({name}))[0] for event in counter.events]
+    return counter
 
 
 def step_by_step() -> dict[str, Desk]:
@@ -239,7 +260,7 @@ def step_by_step() -> dict[str, Desk]:
             "until": "2027-01-01",
             "number": 4711,
             "page": 12,
-            "name": "eve!",
+            "names": ["eve!", "twin"],
         }
         return counter.do(UserSaid("I am eve!")).screen(answer).do(Return(holds))
 
@@ -287,6 +308,7 @@ def step_by_step() -> dict[str, Desk]:
         .do(Fail("no")),
         "told": listed().do(AssistantSaid("ann is on the list."), Fail("x")),
         "told by a number": listed().do(AssistantSaid("It is 4711."), Fail("x")),
+        "told by a name": listed().do(AssistantSaid("So you are the twin."), Fail("x")),
         "told nothing": listed().do(AssistantSaid("Page 12 of 14711, eve!"), Fail("x")),
         "told before": listed().do(Fail("x"), AssistantSaid("We can't do that at present.")),
         "set aside": begun().do(UserSaid("rather a letter"), Start("send", ANN), Call())
@@ -362,6 +384,10 @@ def without_a_machine() -> dict[str, tuple[Desk, Mapping[str, Any]]]:
         "changed over": (
             asked("rather send it").tool("fingerprint", ANN, {}).tool("send", ANN, {}), goal,
         ),
+        "a withheld reply": (
+            masked(asked("rather send it").tool("send", ANN, {}), "text"), goal,
+        ),
+        "withheld arguments": (masked(Counter().proven().tool(*refund), "arguments"), goal),
         "an unknown call": (Counter().tool("wipe", {}, {}), goal),
         "an unknown input": (Counter().tool("login", {**ANN, "memo": "m"}, {}), goal),
         "a missing input": (Counter().tool("login", {}, {}).tool("login", {}, {}, ok=False), goal),
@@ -395,7 +421,9 @@ def transcripts() -> dict[str, tuple[list[Message], str | None]]:
     order = ("read_order", {"order": "a"}, {"delivered": True})
     late = ("read_order", {"order": "a"}, {"delivered": False})
     screen = ("screen", ANN, FREE)
-    refund = ("refund", {**ANN, "amount": 5}, {"done": True})
+    done = {"done": True}
+    refund = ("refund", {**ANN, "amount": 5}, done)
+    finger, letter, closed = (("fingerprint", ANN, done), ("send", ANN, done), ("close", ANN, done))
     wish = "Refund my order, please."
     return {
         name: (messages(wish, *steps), aim)
@@ -432,6 +460,9 @@ def transcripts() -> dict[str, tuple[list[Message], str | None]]:
             ("no answer", goal, known, orders, order, screen,
              agent(wanted("refund", refund[1], "c"))),
             ("an unclear answer", goal, known, orders, order, screen, (*refund[:2], "declined")),
+            ("closed", "close", finger, letter, closed),
+            ("closed without a letter", "close", finger, closed),
+            ("closed after a letter to another", "close", ("send", BOB, done), closed),
             ("unreadable arguments", goal, ("screen", "ann", FREE)),
             ("refused before anything was done", SMALL),
             ("refused in words, a small amount", SMALL, "> Sorry, I can't do that."),

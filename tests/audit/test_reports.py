@@ -140,7 +140,7 @@ def test_the_first_line(report: Report, line: str) -> None:
 
 # --- word for word ------------------------------------------------------------------------
 
-SHOWN = ("carried out", "told", "let through unproven", "amended by people")
+SHOWN = ("carried out", "told", "let through unproven", "amended by people", "no answer")
 """Sessions whose report is shown as a whole."""
 
 
@@ -216,7 +216,7 @@ def test_what_is_found_in_sessions_without_a_machine() -> None:
 def test_what_is_found_in_transcripts() -> None:
     reports: dict[str, Iterable[str]] = {}
     for name, (said, goal) in transcripts().items():
-        read = read_messages(said, effects=frozenset({"refund", "send"}))
+        read = read_messages(said, effects=frozenset({"refund", "send", "close"}))
         if goal == SMALL:
             read, goal = replace(read, values={"user": "ann", "amount": 5}), "refund"
         reports[name] = in_lines(audit_transcript(BOOK, read, goal=goal, judge=judge))
