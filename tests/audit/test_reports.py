@@ -220,10 +220,11 @@ def test_what_is_found_in_transcripts() -> None:
         if goal == SMALL:
             read, goal = replace(read, values={"user": "ann", "amount": 5}), "refund"
         reports[name] = in_lines(audit_transcript(BOOK, read, goal=goal, judge=judge))
-    bank, effects = load_handbook(BANK), frozenset({"pay", "close"})
-    for name, said in {**payments(), **{row[0]: row[1] for row in JUDGED}}.items():
-        read = read_messages(said, effects=effects)
-        reports[f"payment: {name}"] = in_lines(
-            audit_transcript(bank, read, goal="pay", judge=judge)
-        )
+    # A question that names the amount by itself, where the handbook's own doesn't.
+    silent = BANK.replace("{amount} is paid to {to}.", "A payment to {to}.")
+    rows = [(BANK, name, said) for name, said, _ in JUDGED]
+    for text, name, said in [*((silent, *payment) for payment in payments().items()), *rows]:
+        read = read_messages(said, effects=frozenset({"pay", "close"}))
+        report = audit_transcript(load_handbook(text), read, goal="pay", judge=judge)
+        reports[f"payment: {name}"] = in_lines(report)
     compared("transcripts", reports)
