@@ -18,7 +18,7 @@ from attack_desk import (
     without_proof,
 )
 
-from sopilot.session.questions import MOST_ATTEMPTS, UserAnswer
+from sopilot.session.questions import UserAnswer
 from sopilot.trace.events import Call, Complete
 from sopilot.values.json import JSON
 from sopilot.views.answers import CallStatus
@@ -49,15 +49,6 @@ async def test_it_is_asked_again_and_a_plain_yes_counts() -> None:
     assert len(questions) == 5
     await desk.session.operate(Complete())
     assert unproven(desk) == set()
-
-
-async def test_an_undecided_answer_is_asked_a_bounded_number_of_times() -> None:
-    desk = await open_desk(BOOKING, lambda name, given: {})
-    questions = answering(desk, "maybe")
-    await desk.start("book", adults=1, rooms=1, note="x")
-    await desk.push({"ask_user": {"question": "wanted", "note": "x"}})
-    assert len(questions) == MOST_ATTEMPTS
-    assert "yes or no" in questions[1]
 
 
 REFUEL = """
@@ -185,31 +176,41 @@ async def test_a_call_in_flight_has_used_its_answers() -> None:
     assert not desk.made("drain")
 
 
-async def test_a_call_that_people_let_through_has_used_its_answers() -> None:
-    """The doubt that they set aside is about another check."""
-    text = REFUEL.replace(
+@pytest.mark.parametrize("reusable", [False, True])
+@pytest.mark.parametrize("doubted", ["another check", "the answer"])
+async def test_a_call_that_people_let_through_has_used_its_answers(
+    doubted: str, reusable: bool
+) -> None:
+    text = REFUEL.replace("refuel: {requires: ", "refuel: {requires: [sealed(tank), ")
+    text = text.replace("full(tank)}\n  drain", "full(tank)]}\n  drain")
+    text = text.replace(
         "predicates:",
         """  look: {input: {tank: string}, read_only: true}
 predicates:
   sealed(tank): {says: s, verify: look(tank), verdict: result.sealed}""",
     )
-    text = text.replace(
-        "refuel: {requires: full(tank)}", "refuel: {requires: [full(tank), sealed(tank)]}"
-    )
+    if reusable:
+        text = text.replace('?"}', '?", reusable: true}')
+    if doubted == "the answer":
+        text = text.replace("drain: {requires: full(tank)", "drain: {requires: {not: full(tank)}")
     world: dict[str, JSON] = {"sealed": True}
     desk = await open_desk(text, lambda name, given: dict(world))
-    answering(desk, "yes")
+    answering(desk, "no" if doubted == "the answer" else "yes")
     await desk.start("refuel", tank="t")
-    await desk.push({**ABOUT, "look": {"tank": "t"}})
-    world["sealed"] = False
+    await desk.call("ask_user", **ABOUT["ask_user"])
+    await desk.push({"look": {"tank": "t"}})
+    world["sealed"] = doubted == "the answer"
     await desk.call("look", tank="t")
     blocked = await desk.call("refuel", tank="t")
     await desk.session.decide("approve", blocked.call_id, by="dana", role="operator")
     assert (await desk.session.run_held(blocked.call_id)).status is CallStatus.DONE
     await desk.start_anew("drain", tank="t")
     await desk.push()
-    await desk.held("drain", "counts for one call", tank="t")
-    assert (len(desk.made("refuel")), desk.made("drain")) == (1, [])
+    if reusable:
+        await desk.done("drain", tank="t")
+    else:
+        await desk.held("drain", "counts for one call", tank="t")
+    assert (len(desk.made("refuel")), len(desk.made("drain"))) == (1, reusable)
 
 
 async def test_the_audit_finds_an_answer_that_an_open_call_has_used(

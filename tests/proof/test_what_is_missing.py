@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from attack_desk import TILL, till, till_desk
+from attack_desk import TILL, desk_over, till, till_desk
 
+from small_desks import AnsweringTools, programs_of
 from sopilot.program.model import Kind
+from sopilot.records.store import Settings
 from sopilot.views.answers import CallStatus
 
 OPTIONS = ", ".join(f"{name}(user)" for name in "abcdefgh")
@@ -49,3 +51,35 @@ async def test_what_is_missing_is_named_and_nothing_else(
         assert words in answer.problem
     assert [name for name in TILL if f"`{name}` must" in answer.problem] == list(named)
     assert "was not done" not in answer.problem
+
+
+EITHER, IN_TURN = "{any: [a(user), b(user)]}", "{first: [a(user), b(user)]}"
+
+
+@pytest.mark.parametrize(
+    ("requires", "read", "true", "reads", "proven"),
+    [
+        (EITHER, "", "a", "ab", False),
+        (EITHER, "a", "a", "ab", True),
+        (EITHER, "b", "b", "ba", True),
+        (EITHER, "a", "b", "ab", False),
+        (EITHER, "", "", "ab", False),
+        (IN_TURN, "", "a", "a", False),
+        (IN_TURN, "a", "a", "a", True),
+        (IN_TURN, "a", "b", "ab", False),
+    ],
+)
+async def test_the_calls_that_an_attempt_makes(
+    requires: str, read: str, true: str, reads: str, proven: bool
+) -> None:
+    """With `auto`, the runtime reads all that the options ask for; with `ask`, nothing."""
+    for guard in ("ask", "auto"):
+        tools = AnsweringTools(lambda name, _: {"yes": name[-1] in true})
+        programs = programs_of(till(requires))
+        desk = await desk_over(programs, tools, settings=Settings(guard=guard))
+        for name in read:
+            await desk.call(f"read_{name}", user="ann")
+        await desk.call("pay", user="ann", amount=9)
+        paid = proven if guard == "ask" else bool(true)
+        made = read if guard == "ask" else reads
+        assert [name for name, _ in tools.made] == [*(f"read_{x}" for x in made), *["pay"] * paid]
