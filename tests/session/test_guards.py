@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Mapping
 
 import pytest
@@ -373,6 +374,8 @@ async def test_settled_as_not_happened_it_may_be_made_again() -> None:
     assert answer.status is CallStatus.UNKNOWN
     assert "Do not call it again" in answer.text
     assert session.unknown_outcomes == ("t",)
+    noted = session.own_events[-1].details
+    assert noted["why"] == "the tool could not be reached: connection reset"
     assert (await attempt(session, "transfer", "t")).status is CallStatus.HELD
     tools.failing.clear()
     await session.resolve_outcome("t", ok=False, by="dana")
@@ -408,8 +411,17 @@ async def test_ids_that_are_taken_are_numbered_and_keys_name_the_very_call() -> 
     assert [key for _, _, key in tools_of(session).calls] == keys
 
 
-async def test_a_tool_out_of_reach_is_an_answer() -> None:
-    session = await opened()
+@pytest.mark.parametrize("guarded", [True, False])
+async def test_a_tool_out_of_reach_is_an_answer(guarded: bool) -> None:
+    book = HANDBOOK if guarded else HANDBOOK.replace("irreversible: true", "irreversible: false")
+    if not guarded:
+        book = re.sub("approval: .*", "read_only: false", book)
+    session = await opened(programs=programs_of(book))
+    assert bool(session.programs.guarded) is guarded
+    if not guarded:
+        tools_of(session).failing.add("transfer")
+        moved = await attempt(session, "transfer")
+        assert (moved.status, session.unknown_outcomes) == (CallStatus.DONE, ())
     tools_of(session).failing.add("find_account")
     answer = await session.call_tool("find_account", {"username": "una"}, "f")
     assert answer.status is CallStatus.DONE

@@ -63,9 +63,15 @@ def test_the_tools_with_which_a_model_asks() -> None:
     )
 
 
-async def test_where_nobody_can_ask_the_user_nothing_was_answered() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [(WANTS, UNASKED), ({**WANTS, "question": "odd"}, "the handbook doesn't ask this question")],
+)
+async def test_where_nobody_can_ask_the_user_nothing_was_answered(
+    arguments: dict[str, JSON], error: str
+) -> None:
     session = await opened(programs=PROGRAMS)
     assert session.asker is None
-    result = (await session.call_tool("ask_user", WANTS, "q")).result
+    result = (await session.call_tool("ask_user", arguments, "q")).result
     assert result is not None
-    assert (result.ok, result.value) == (False, {"error": UNASKED})
+    assert (result.ok, result.value) == (False, {"error": error})
