@@ -141,6 +141,28 @@ async def test_a_lease_is_kept_alive(
     assert len(renewed) == before
 
 
+@pytest.mark.parametrize("inside", [None, ValueError("odd")])
+async def test_of_two_problems_the_first_is_reported(
+    inside: Exception | None, store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease that a store doesn't take back runs out by itself."""
+
+    async def away(*_: Any) -> None:
+        raise RunEnded("away")
+
+    session = await opened(store)
+    monkeypatch.setattr(store, "release", away)
+
+    async def leave() -> None:
+        async with session:
+            if inside is not None:
+                raise inside
+
+    with pytest.raises(RunEnded if inside is None else ValueError):
+        await leave()
+    assert not session.is_current
+
+
 async def test_an_interrupt_while_the_lease_is_let_go_is_not_lost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
