@@ -21,6 +21,7 @@ from sopilot.trace.events import (
     DomainCall,
     DomainResult,
     Fail,
+    JudgeCheck,
     Note,
     Return,
     Start,
@@ -73,8 +74,11 @@ class Counter(Desk):
             self.tool("find_by_mail", {"mail": f"{user}@b.c"}, {"user": user})
         return self
 
-    def letter(self) -> Self:
+    def letter(self, polite: bool | None = None, *evidence: int) -> Self:
+        """With a model's judgement on these answers."""
         self.do(Start("send", ANN, act="act"))
+        if polite is not None:
+            self.do(JudgeCheck("polite", ANN, polite, evidence), actor="model")
         return self.tool("send", ANN, {}).do(Complete("done"))
 
     def close(self, user: str = "ann") -> Self:
@@ -181,8 +185,12 @@ def at_the_counter() -> dict[str, Desk]:
         "refunded twice": ready().refund().refund(),
         "refunded twice at the user's word": ready().refund()
         .do(UserSaid("again please")).refund(),
-        "a letter to a polite user": Counter().screen().do(Start("send", ANN, act="act"))
-        .tool("send", ANN, {}),
+        "a letter to a polite user": Counter().screen().letter(),
+        "a letter to a user judged polite": Counter().screen().letter(True, 2),
+        "a letter to a user judged impolite": Counter().screen().letter(False, 2),
+        "a letter on no answer": Counter().screen().letter(True),
+        "a letter on an older answer": Counter().screen().screen({"listed": 1}).letter(True, 2),
+        "a letter on the same answer": Counter().screen().screen().letter(True, 2),
         **{
             f"a letter by the mail of {names}": Counter().mail(*names.split()).letter()
             for names in ("ann", "bob", "ann bob", "bob ann")

@@ -54,6 +54,9 @@ NOTED = ("pay", {"user": "ann", "amount": 5, "memo": "hi"}, {"done": True})
     ("steps", "found"),
     [
         ([LOGIN, BALANCE, PAY], []),
+        # A tool may answer with a pair of success and value.
+        ([LOGIN, (*BALANCE[:2], [True, BALANCE[2]]), PAY], []),
+        ([LOGIN, BALANCE, (*PAY[:2], [False, "no"])], []),
         ([], ["refusal-without-cause"]),
         ([LOGIN, PAY], ["premature-goal", "skipped-check"]),
         # A check of somebody else is none, and neither is a verifier without its own login.

@@ -13,6 +13,7 @@ import pytest
 from audit_desk import Desk
 from audited_sessions import (
     BOOK,
+    COUNTER,
     SMALL,
     at_the_counter,
     payments,
@@ -188,7 +189,9 @@ def compared(name: str, reports: Mapping[str, Iterable[str]]) -> None:
 
 def test_what_is_found_in_sessions() -> None:
     every = {**at_the_counter(), **withheld(), **step_by_step()}
-    compared("sessions", {name: in_lines(desk.report()) for name, desk in every.items()})
+    reports = {name: in_lines(desk.report()) for name, desk in every.items()}
+    reports["under changed programs"] = in_lines(every["proven"].report(changes={5: COUNTER}))
+    compared("sessions", reports)
     whole: dict[str, list[str]] = {}
     for name in SHOWN:
         report, events = every[name].report(), every[name].events
