@@ -34,6 +34,7 @@ from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import Decision, Fail
+from sopilot.values.json import JSON
 
 
 def test_the_words_inside_of_an_explanation_are_chinese_too() -> None:
@@ -169,6 +170,10 @@ def in_lines(report: Report) -> Iterator[str]:
         yield f"#{seq} " + ", ".join(listed)
 
 
+def in_capitals(value: JSON) -> JSON:
+    return value.upper() if isinstance(value, str) else value
+
+
 def compared(name: str, reports: Mapping[str, Iterable[str]]) -> None:
     """With the golden file; ``SOPILOT_REGOLD=1`` rewrites it. Of neighbours that are numbered and
     say the same, the last is named."""
@@ -197,6 +202,7 @@ def test_what_is_found_in_sessions() -> None:
         report, events = every[name].report(), every[name].events
         for language in ("en", "zh"):
             whole[f"{name}, {language}"] = render_text(report, language).splitlines()
+        whole[f"{name}, with other texts"] = [*in_lines(report.with_texts(in_capitals))]
         whole[f"{name}, as a course"] = [
             f"#{it.seq} {it.kind} {it.title}: {it.state} {it.tone} {it.requested}".rstrip()
             for it in entries_of(events, report.proofs)
