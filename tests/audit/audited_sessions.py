@@ -208,6 +208,7 @@ def at_the_counter() -> dict[str, Desk]:
         "carried out after a rejection": ready().held().decided("reject").runs(),
         "expired": ready().held().decided("expire", "", ""),
         "still waiting": ready().held(),
+        "called otherwise": ready().held().runs(400),
         "amended by people": ready().held()
         .decided("amend", arguments=fewer).runs(400),
         "amended to another amount": ready().held()

@@ -26,14 +26,14 @@ from test_misleading_transcripts import BANK, JUDGED
 
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, ScoreCard, batch
-from sopilot.audit.text import mark, render_batch_text, render_text, verdict_words
-from sopilot.audit.timeline import entries_of, rows_of
+from sopilot.audit.text import about_lines, mark, render_batch_text, render_text, verdict_words
+from sopilot.audit.timeline import Seal, about_session, entries_of, rows_of
 from sopilot.audit.transcript_files import read_messages
 from sopilot.audit.transcripts import audit_transcript, audit_untracked
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.diagnostic import Severity
-from sopilot.trace.events import Decision, Fail
+from sopilot.trace.events import Decision, Fail, Note
 from sopilot.values.json import JSON
 
 
@@ -142,7 +142,14 @@ def test_the_first_line(report: Report, line: str) -> None:
 
 # --- word for word ------------------------------------------------------------------------
 
-SHOWN = ("carried out", "told", "let through unproven", "amended by people", "no answer")
+SHOWN = (
+    "carried out",
+    "told",
+    "no answer",
+    "let through unproven",
+    "amended by people",
+    "called otherwise",
+)
 """Sessions whose report is shown as a whole."""
 
 
@@ -211,6 +218,18 @@ def test_what_is_found_in_sessions() -> None:
             f"#{it.seq} {it.kind} {it.place}: {it.says}" for it in rows_of(events)
         ]
     compared("reports", whole)
+
+
+def test_the_head_of_a_report() -> None:
+    opened = {"programs": {"pay": "0123456789"}, "handbook": "desk", "requester": "ann"}
+    heads: dict[str, Iterable[str]] = {}
+    for name, note in (("opened", Note("opened", opened)), ("not opened", Note("x"))):
+        about = about_session(Desk().do(note, actor="runtime").log_in().events)
+        for sealed, seal in (("", None), (", sealed", Seal(0.0, 9)), (", in part", Seal(0.0, 2))):
+            heads[name + sealed] = [*about_lines(about, seal, "en", stored=True)]
+        heads[f"{name}, from a file"] = [*about_lines(about, None, "zh")]
+    heads["nothing"] = [*about_lines(None, None, "en"), *about_lines(about_session([]), None, "en")]
+    compared("heads", heads)
 
 
 def test_what_is_found_in_sessions_without_a_machine() -> None:
