@@ -90,16 +90,21 @@ async def test_a_model_gives_the_values_that_an_attempt_waits_for(
     assert tools.acts == [("ship", "b-1")] * shipped
 
 
+@pytest.mark.parametrize("guard", ["ask", "auto"])
 @pytest.mark.parametrize(
     ("check", "holds", "asked_for", "sent"),
     [("sound", True, True, True), ("sound", False, True, False), ("seen", True, False, False)],
 )
 async def test_a_model_judges_the_check_that_an_attempt_waits_for(
-    check: str, holds: bool, asked_for: bool, sent: bool
+    check: str, holds: bool, asked_for: bool, sent: bool, guard: str
 ) -> None:
-    session, tools = await depot()
+    """It is shown the answers to the calls that the runtime made."""
+    session, tools = await depot(guard)
     assert "needs no judgement now" in await session.judge_check(check, holds)
-    await session.call_tool("send", BOX)
+    if guard == "ask":
+        await session.call_tool("look", BOX)
+    asked = await session.call_tool("send", BOX)
+    assert ('{"customer":"anna"}' in asked.problem) is (guard == "auto")
     said = await session.judge_check(check, holds)
     assert said.startswith("Recorded.") is asked_for
     assert ("needs no judgement now" in said) is not asked_for
