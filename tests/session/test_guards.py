@@ -335,10 +335,13 @@ async def test_two_at_once_are_made_once() -> None:
     assert tools_of(session).made("transfer") == 1
 
 
+@pytest.mark.parametrize("changes", ["", "\n    changes: []"])
 async def test_an_interrupted_irreversible_call_is_reported_and_never_repeated(
-    store: MemoryStore,
+    store: MemoryStore, changes: str
 ) -> None:
-    session = await ready_for("transfer", store, tools=InterruptedTools("transfer"))
+    programs = programs_of(HANDBOOK.replace("  transfer:", f"  transfer:{changes}", 1))
+    interrupted = InterruptedTools("transfer")
+    session = await ready_for("transfer", store, programs=programs, tools=interrupted)
     with pytest.raises(Killed):
         await attempt(session, "transfer", "t")
     assert session.retryable == ()
