@@ -361,6 +361,14 @@ def without_a_machine() -> dict[str, tuple[Desk, Mapping[str, Any]]]:
 
     return {
         "carried out": (Counter().proven().tool(*refund), goal),
+        "carried out although listed": (
+            Counter().login().orders(a=True)
+            .screen({"listed": True, "until": "2027-01-01"}).tool(*refund),
+            goal,
+        ),
+        "carried out on an empty answer": (
+            Counter().login().orders(a=True).screen({}).tool(*refund), goal,
+        ),
         "carried out without a word": (Counter().tool(*refund), goal),
         "carried out without a goal": (Counter().proven().tool(*refund), {}),
         "not approved": (Counter().proven().tool("refund", late, {}), goal),

@@ -44,7 +44,7 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity, did_you_mean
 from sopilot.messages.errors import UserMistake
 from sopilot.trace.chain import Head, SealedEvent
-from sopilot.trace.events import Event
+from sopilot.trace.events import CLOCK, Actor, Event
 from sopilot.trace.redaction import is_reference
 from sopilot.values.json import JSON, Judge, plain, same
 
@@ -439,7 +439,7 @@ class Review:
                     code, why = "executed-against-condition", sentence("audit.last-words-no")
                 explained = sentence("audit.ran-unproven", action=call.action, why=why)
                 self._find_leaf(code, call, leaf, values, explained)
-        if self.own or outcome is True:
+        if outcome is True:
             return
         for leaf in every:
             if truth(leaf) is None:
@@ -631,7 +631,7 @@ def audit_untracked(
         missing = NotJudged(why.reason, sentence("audit.call-withheld"))
         return not_judged(missing, session_id, chain=whole, findings=[broken] if broken else ())
     review = Review(
-        Reading(handbook, judge),
+        Reading(handbook, judge, transcript.now),
         transcript,
         _pursued(handbook, transcript, goal),
         own=True,
@@ -688,6 +688,8 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
             call = calls[name]
             call.answered, call.ok, call.value = call.seq, payload["ok"], payload.get("value")
             call.unknown = payload.get("unknown") is True
+    by_runtime = [event for event in events if event.actor == Actor.RUNTIME]
+    clock = [event.details for event in by_runtime if event.note == CLOCK]
     turns = _turns(events, "user_said")
     spoken = [*_turns(events, "assistant_said"), *turns[1:]]
     return Transcript(
@@ -696,6 +698,7 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
         # Words that are withheld may have been any: then nothing is known of any.
         "" if None in spoken else "\n".join(filter(None, spoken)),
         _named_values("\n".join(filter(None, turns))),
+        str(clock[-1].get("now", "")) if clock else "",
     )
 
 
