@@ -328,7 +328,8 @@ class Review:
         unchecked, values = self._unchecked(call, procedure), self._values(call, procedure)
         if procedure is not None:
             tree = self._checks_asked_for(call, procedure)
-            names = {leaf.predicate for leaf in leaves(tree) if self._needs_call(leaf)}
+            made = [leaf for leaf in leaves(tree) if self._support(leaf, values)]
+            names = {leaf.predicate for leaf in made if self._needs_call(leaf)}
             self.missing |= {leaf.predicate for leaf in unchecked}
             self.checked |= names - self.missing
         if not unchecked:
