@@ -174,13 +174,16 @@ def person(agent: str, number: int, place: int) -> str:
 def figures(dsn: str, conversations: int, views: list[str]) -> dict[str, Any]:
     store = PostgresStore(dsn, pool_size=POOL)
     briefing = open_source("bank").briefing(language="en")
+    guarded = [name for name, item in briefing.handbook.actions.items() if item.is_guarded]
+    # A handbook's guarded actions need their tools. Nobody calls them here.
+    tools = [look, *(look.model_copy(update={"name": name}) for name in guarded)]
     agents: dict[str, Any] = {
-        "bare": create_agent(SlowModel(), [look]),
-        "idle": create_agent(SlowModel(), [look], middleware=[Idle()]),
+        "bare": create_agent(SlowModel(), tools),
+        "idle": create_agent(SlowModel(), tools, middleware=[Idle()]),
     }
     for view in views:
         hooks = Conversations(store, briefing, view_named(view), most=10_000)
-        agents[view] = create_agent(SlowModel(), [look], middleware=[SopilotMiddleware(hooks)])
+        agents[view] = create_agent(SlowModel(), tools, middleware=[SopilotMiddleware(hooks)])
     for name, agent in agents.items():  # what is loaded and made once counts for nobody
         asyncio.run(together(agent, [f"{name} first"]))
     taken = in_rounds(agents, conversations)
