@@ -43,6 +43,12 @@ def test_the_words_inside_of_an_explanation_are_chinese_too() -> None:
     assert "审批已驳回" in text
 
 
+def test_an_expiry_names_no_person() -> None:
+    texts = [render_text(at_the_counter()["expired"].report(), name) for name in ("en", "zh")]
+    lines = [line for text in texts for line in text.splitlines()]
+    assert {"    expired", "    过期"} <= set(lines)
+
+
 def test_a_finding_in_the_terminal() -> None:
     report = Desk().log_in().do(Fail("no")).report()
     text = render_text(report)

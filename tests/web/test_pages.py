@@ -183,6 +183,8 @@ def test_no_text_becomes_markup_or_stays_unseen(text: str) -> None:
     for page in pages:
         reader = read(page)
         assert "script" not in reader.tags
+        ids = [value for name, value in reader.attributes if name == "id"]
+        assert len(ids) == len(set(ids))
         assert not [name for name, _ in reader.attributes if name.startswith("on")]
         assert "<script>alert(1)</script>" in reader.text
         assert "\\u202e\\u0007\\u200b" in reader.text

@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from sopilot.agent.dialog import MODEL_REQUEST
 from sopilot.agent.result import RequestRecord
 from sopilot.messages.errors import UserMistake
-from sopilot.session.questions import UserAbsent
+from sopilot.session.questions import RunPaused
 from sopilot.session.session import Session
 from sopilot.trace.events import Actor
 
@@ -60,7 +60,7 @@ _CHARACTERS_PER_TOKEN = 4.0
 """An estimate for the first request, before the provider has counted tokens."""
 
 
-class BudgetSpent(UserAbsent):
+class BudgetSpent(RunPaused):
     """A limit of the run is reached. A question to the user stays open."""
 
     def __init__(self, budget: str, limit: float) -> None:

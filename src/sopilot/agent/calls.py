@@ -20,7 +20,7 @@ from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import RunEnded, UserMistake
 from sopilot.protocols import ToolCall
 from sopilot.records.people import THE_MACHINE
-from sopilot.session.questions import UserAbsent
+from sopilot.session.questions import RunPaused
 from sopilot.session.session import Session
 from sopilot.trace.events import Actor, Complete, Fail, Return, Start, ToolOperation
 from sopilot.values.json import JSON
@@ -52,7 +52,7 @@ class Ended(RunEnded):
         self.reason = reason
 
 
-class Waiting(UserAbsent):
+class Waiting(RunPaused):
     """People must decide or find out something before the run can go on. ``text`` is the
     answer to the model, where a call is what they must decide about; ``unknown``: the call was
     sent, and its outcome is unknown; ``is_question``: the problem is a question of the runtime."""

@@ -157,7 +157,8 @@ class Report:
             return tuple(map(change, value)) if isinstance(value, tuple) else shown(value)
 
         texts = ("findings", "refusals", "checks", "decisions", "not_judged", "overrides")
-        return replace(self, **{name: change(getattr(self, name)) for name in texts})
+        proofs = {seq: change(checks) for seq, checks in self.proofs.items()}
+        return replace(self, proofs=proofs, **{name: change(getattr(self, name)) for name in texts})
 
     def as_json(self) -> dict[str, JSON]:
         return {

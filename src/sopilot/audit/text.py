@@ -219,10 +219,11 @@ def check_line(check: CheckMade, language: str) -> str:
 
 
 def decision_words(item: Decided, language: str) -> str:
-    word = label(language, "amend_decision" if item.decision == "amend" else item.decision)
-    code = "decided_as" if item.role else "decided_by"
-    words = label(language, code, decision=word, by=item.by, role=item.role)
-    words += label(language, "in_brackets", text=label(language, item.identity))
+    words = label(language, "amend_decision" if item.decision == "amend" else item.decision)
+    if item.decision != "expire":  # the runtime lets a request expire, not a person
+        code = "decided_as" if item.role else "decided_by"
+        words = label(language, code, decision=words, by=item.by, role=item.role)
+        words += label(language, "in_brackets", text=label(language, item.identity))
     return words + (label(language, "because", text=item.reason) if item.reason else "")
 
 

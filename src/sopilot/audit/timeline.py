@@ -175,11 +175,12 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
             arguments = payload.get("arguments")
             if call is None:
                 call = calls[call_id] = add(event, "call", str(payload.get("action")), arguments)
-            elif call.arguments != arguments and call.original is None:
-                call.original = call.arguments
+            else:
+                call.events.append(event.seq)
+                if call.arguments != arguments and call.original is None:
+                    call.original = call.arguments
             call.seq, call.at, call.arguments, call.why = event.seq, event.at, arguments, ""
             call.state = "unanswered"
-            call.events.append(event.seq)
         elif event.kind == "domain_result" and call is not None:
             call.answered, call.answer = True, payload.get("value")
             done = "answered" if effects.isdisjoint(call.events) else "carried_out"

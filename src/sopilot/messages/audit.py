@@ -589,7 +589,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "调用 `{action}` 时缺少 `{name}`",
     ),
     "audit.called-before": (
-        "`{action}` was called before {predicates} was checked",
+        "`{action}` was called without an earlier check of {predicates}",
         "检查 {predicates} 之前就调用了 `{action}`",
     ),
     "audit.ran-although-false": (

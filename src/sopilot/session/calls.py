@@ -25,7 +25,7 @@ from sopilot.messages.errors import (
 )
 from sopilot.protocols import ConnectedTools, ToolResult, UpstreamConnection
 from sopilot.records.people import Principal
-from sopilot.session.questions import UserAbsent, ask
+from sopilot.session.questions import RunPaused, ask
 from sopilot.trace.events import (
     ANSWERED_LATE,
     CONNECTED,
@@ -90,7 +90,7 @@ async def perform(
             seq = await _record_after_all(session, call, result)
     except LeaseLost:
         raise LeaseLost(session.id, sent=call.action) from None
-    except UserAbsent:
+    except RunPaused:
         raise
     except RunEnded as problem:
         raise OutcomeUnrecorded(call.action, problem) from problem
@@ -120,7 +120,7 @@ async def invoke_tool(session: Session, call: DomainCall, connection: str) -> To
         if not isinstance(result, ToolResult):
             problem = f"`call` gave no ToolResult for `{action}`: return ToolResult(ok, value)"
             raise RunEnded(problem)
-    except UserAbsent:
+    except RunPaused:
         raise
     except Exception as problem:
         error = f"the tool could not be reached: {problem}"

@@ -32,8 +32,9 @@ class UserAnswer(NamedTuple):
     message: int
 
 
-class UserAbsent(RunEnded):
-    """The user answers later: the question stays open until the session is resumed."""
+class RunPaused(RunEnded):
+    """The run stops and can continue later: a question to the user stays open until the session is
+    resumed."""
 
 
 class CannotAsk(Exception):
