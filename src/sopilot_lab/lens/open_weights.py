@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from sopilot.messages.errors import UserMistake
+from sopilot_lab.lens.attention import Attention, attention_of
 from sopilot_lab.lens.moments import Context, Region, write
-from sopilot_lab.lens.parity import Attention, attention_of
 
 
 def named_weights(model: str, *, device: str = "cpu", dtype: str = "float32") -> OpenWeights:

@@ -9,8 +9,8 @@ from typing import Any
 from sopilot.values.json import JSON, Fields
 from sopilot.values.text import table
 from sopilot.web.pages import Drawing, draw_axis, even_ticks
+from sopilot_lab.lens.attention import Attention, Grid
 from sopilot_lab.lens.moments import Region
-from sopilot_lab.lens.parity import Attention, Grid
 from sopilot_lab.lens.study import MomentStudy
 
 

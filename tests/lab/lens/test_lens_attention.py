@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sopilot_lab.lens.attention import attention_of
 from sopilot_lab.lens.moments import Region
-from sopilot_lab.lens.parity import attention_of
 
 places = st.lists(st.sampled_from([*Region, None]), min_size=1, max_size=60).filter(
     lambda found: any(found)
