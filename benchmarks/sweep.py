@@ -51,6 +51,9 @@ def name(arm: str, model: str, tools: str) -> str:
 
 
 def run_all(base: Path, runner: Runner | None, only: str, limit: int | None) -> dict[str, Any]:
+    known = [name(*sweep) for sweep in SWEEPS]
+    if only not in ("", *known):
+        raise SystemExit(f"no sweep is called `{only}`; there are: {', '.join(known)}")
     upstream = shared_upstream()
     references = select_tasks("all", upstream, limit=limit)
     rows: list[dict[str, Any]] = []
