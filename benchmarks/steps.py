@@ -63,7 +63,7 @@ from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
+from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.trace.chain import genesis, seal_line
 from sopilot.trace.events import Call, DomainCall, DomainResult, Event, Operation, Start
 from sopilot.trace.events import Complete as CompleteOperation

@@ -23,9 +23,9 @@ from sopilot.records.store import Settings
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import Judgement, bundled_names, load_example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask
+from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.moment import Moment

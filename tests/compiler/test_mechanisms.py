@@ -14,8 +14,8 @@ from sopilot.compiler.pipeline import Compiler, compile_procedure
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.handbook.requirements import All, AnyOf, Leaf, Name, Path, Tree
 from sopilot.program.model import Act, Check, Program
+from sopilot.views.check_sentences import check_saying
 from sopilot.views.program_text import render_flat
-from sopilot.views.sentences import check_saying
 
 USER = (("user", Name("user")),)
 

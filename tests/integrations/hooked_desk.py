@@ -18,9 +18,9 @@ from sopilot.runner.hook import ProcedureHook
 from sopilot.runner.sources import open_source
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import Example, load_example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask
+from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import view_named
 

@@ -20,7 +20,7 @@ from sopilot.runner.play import PLAY_ENDED, playable_task, resume_play
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
+from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.trace.events import Event
 from sopilot.views.catalogue import view_named
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from sopilot.audit import domain_calls, endings, returns
+from sopilot.audit import endings, returns, tool_calls
 from sopilot.audit.disclosure import judge_told
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, report_of
@@ -111,11 +111,11 @@ def _judge(run: AuditState, step: Step) -> None:
     """Judge an event that the programs make."""
     event = step.event
     if event.kind == "domain_call":
-        domain_calls.judge_domain_call(run, step)
+        tool_calls.judge_domain_call(run, step)
     elif event.kind == "domain_result":
-        domain_calls.judge_domain_result(run, step)
-    elif event.kind in domain_calls.HEARD:
-        domain_calls.HEARD[event.kind](run, event)
+        tool_calls.judge_domain_result(run, step)
+    elif event.kind in tool_calls.HEARD:
+        tool_calls.HEARD[event.kind](run, event)
     elif event.kind == "start":
         endings.judge_start(run)
     else:
@@ -232,7 +232,7 @@ def _judge_end(run: AuditState, events: Sequence[Event]) -> None:
         return
     _judge_follow_up(run, events)
     for event, action in run.late_look_ups:
-        domain_calls.find_after_goal(run, event, action)
+        tool_calls.find_after_goal(run, event, action)
     last = events[-1]
     by_seq = {event.seq: event for event in events}
     for call_id, call in run.awaiting.items():

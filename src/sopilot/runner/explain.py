@@ -16,9 +16,9 @@ from sopilot.program.model import Act, Function, Kind, Program
 from sopilot.program.printer import print_program
 from sopilot.runner.sources import Unit, compile_source
 from sopilot.values.text import counted
+from sopilot.views.check_sentences import condition_of
 from sopilot.views.frame import render_function
 from sopilot.views.program_text import RENDERINGS, Correspondence, correspondence, render
-from sopilot.views.sentences import condition_of
 
 
 def explain(unit: Unit) -> dict[str, Any]:

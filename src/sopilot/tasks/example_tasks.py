@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from sopilot.tasks.examples.example import Example
-from sopilot.tasks.examples.judge import example_judge
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask as Entry
+from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.tasks.replay import SavedSimulation
 from sopilot.tasks.task import FinishedRun, ReplayedTools, Simulation, Task
 from sopilot.values.json import JSON

@@ -17,10 +17,10 @@ from functools import lru_cache
 from sopilot.machine.layout import Position
 from sopilot.machine.state import Configuration
 from sopilot.program.model import Act, Check, Function, Kind, Program
+from sopilot.views.check_sentences import check_saying
 from sopilot.views.frame import render_function
 from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage
-from sopilot.views.sentences import check_saying
 from sopilot.views.state_text import no_process, state_message
 
 

@@ -33,8 +33,8 @@ from sopilot.program.model import (
     Unknown,
 )
 from sopilot.values.text import VALUE_BUDGET, quote_value
+from sopilot.views.check_sentences import constant_texts, named_constants, purpose, telling
 from sopilot.views.quoting import Rendered, Writer
-from sopilot.views.sentences import constant_texts, named_constants, purpose, telling
 from sopilot.views.steps import StepWriter, ticked
 
 EVIDENCE_SHOWN: Final = 4

@@ -19,6 +19,7 @@ from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import mistake
 from sopilot.messages.scaffold import LANGUAGES, words
 from sopilot.program.model import CallArguments, Check, Function, Kind, Program
+from sopilot.views.check_sentences import check_saying, is_demand, purpose
 from sopilot.views.frame import render_frame, rendered_function
 from sopilot.views.official import (
     render_official,
@@ -27,7 +28,6 @@ from sopilot.views.official import (
     requirements,
 )
 from sopilot.views.quoting import Rendered, Writer, below
-from sopilot.views.sentences import check_saying, is_demand, purpose
 from sopilot.views.steps import StepWriter
 
 _KINDS = tuple(Kind)

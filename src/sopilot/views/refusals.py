@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sopilot.handbook.grammar import in_language
 from sopilot.program.model import Function, Program
-from sopilot.views.sentences import telling
+from sopilot.views.check_sentences import telling
 
 EVIDENCE_SHOWN = 160
 """Characters of an answer that a refusal quotes."""

@@ -30,8 +30,8 @@ from sopilot.program.model import (
     Unknown,
 )
 from sopilot.values.text import quote_literal
+from sopilot.views.check_sentences import check_saying, condition_text, is_demand
 from sopilot.views.quoting import Writer
-from sopilot.views.sentences import check_saying, condition_text, is_demand
 
 INDENT = "    "
 """In front of what belongs to the step above it."""

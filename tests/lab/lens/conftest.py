@@ -15,7 +15,7 @@ from sopilot.compiler.pipeline import compile_handbook
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.judge import example_judge
+from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 from sopilot_lab.lens.moments import ReadMoment, moments_of

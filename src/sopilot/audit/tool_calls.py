@@ -1,4 +1,4 @@
-"""Judge domain calls, and record results, messages, decisions and notes.
+"""Judge tool calls, and record results, messages, decisions and notes.
 
 Reading again isn't a violation: a read-only call may repeat what a check of this process asks
 for, or what the machine reads just before a guarded call.
