@@ -9,6 +9,7 @@ from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, in_rule, logged_in
 
 from sopilot.machine.machine import Machine
+from sopilot.machine.replay import replay
 from sopilot.program.model import Check, FailStep, Function, Kind, Local, ReturnStep
 from sopilot.trace.events import (
     BindEvidence,
@@ -55,6 +56,7 @@ def test_what_does_not_fit_changes_only_the_trace(operation: Operation, code: st
     assert run.no(operation) == code
     assert run.configuration.numbered(before.next_seq) == before
     assert run.events[-1].kind == "rejected"
+    assert replay(PROGRAMS, run.events) == run.configuration
 
 
 def test_without_a_process_only_start_fits() -> None:
@@ -102,8 +104,26 @@ def test_values_may_come_with_a_return() -> None:
     run.ok(Call())
     assert run.no(Return(True, arguments={"shoe": 44})) == "unknown-argument"
     assert run.no(Return(True, arguments={"username": "eve"})) == "contradiction"
-    run.ok(Return(True, arguments={"password": "x"}))
+    run.ok(Return(True, arguments={"password": "x", "username": "bob"}))
     assert run.configuration.processes["p1"].known["password"] == "x"
+
+
+def test_a_value_that_is_null_is_not_learned_and_a_known_one_may_be_repeated() -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("transfer", {"username": "bob"}))
+    run.ok(Call(arguments={"username": "bob", "password": None}))
+    frame = run.configuration.frame
+    assert frame is not None
+    assert frame.locals == {"username": "bob"}
+    assert "password" not in run.configuration.processes["p1"].known
+
+
+def test_values_that_people_chose_are_those_of_the_act_alone() -> None:
+    """A trace may claim it of any call."""
+    run = in_rule()
+    known = run.configuration.processes["p1"].known
+    run.ok(DomainCall("c", "read_balance", {"username": "eve"}, amended=True))
+    assert run.configuration.processes["p1"].known == known
 
 
 def test_recipes_in_any_order_and_by_fallback() -> None:

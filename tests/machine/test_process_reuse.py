@@ -10,6 +10,7 @@ from vm_runs import Run
 
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.automation import Automation
+from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Outcome
 from sopilot.machine.replay import replay
 from sopilot.program.codec import program_from_yaml
@@ -20,10 +21,12 @@ from sopilot.program.model import (
     CompleteStep,
     FailStep,
     Function,
+    Holds,
     Kind,
     Local,
     ReturnStep,
     Step,
+    Unknown,
 )
 from sopilot.trace.events import (
     REUSE,
@@ -104,6 +107,68 @@ def test_a_rule_on_the_same_values_is_not_asked_again_in_another_frame() -> None
     assert [one.payload["function"] for one in reused] == ["allowed"]
     assert "already" in reused[0].payload["ground"]
     assert run.audited() == []
+
+
+@pytest.mark.parametrize(("limit", "reuses"), [(7, 0), (8, 1)])
+def test_a_reuse_is_a_step_like_any_other(limit: int, reuses: int) -> None:
+    run = Run({"pay": PAY}, Limits(steps=limit))
+    run.ok(Start("pay", {"user": "ann", "amount": 5}))
+    run.ok(Call())
+    run.ok(Return(True, (f"#{run.tool('look_up', 'fine', user='ann')}",)))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Call())
+    assert run.place == "pay/inner@again"
+    run.automate(Automation(reuse_verdicts=True))
+    assert run.kinds().count(REUSE) == reuses
+
+
+def test_a_loop_of_results_that_are_bound_goes_round_once() -> None:
+    fine = Function("fine", Kind.RULE, (), (ReturnStep("judge"),))
+    steps = (
+        Check("first", "fine", (), "first", met="second"),
+        Check("second", "fine", (), "second", met="first"),
+        FailStep("no"),
+    )
+    run = Run({"go": program("go", Function("go", Kind.PROCESS, (), steps), fine)})
+    run.ok(Start("go"))
+    for _ in range(2):
+        run.ok(Call())
+        run.ok(Return(True))
+    assert run.place == "go@first"
+    assert run.kinds().count(REUSE) == 2
+    assert replay({"go": run.machine.programs.layouts["go"].program}, run.events)
+
+
+@pytest.mark.parametrize(("name", "stored"), [("code", []), ("amount", ["knows"])])
+def test_a_result_stands_unless_something_below_it_learned_the_value(
+    name: str, stored: list[str]
+) -> None:
+    asks = (Act("look", "look_up", (("code", Unknown("code")),)), ReturnStep("judge"))
+    inner = (Check("ask", "told", (), "told"), ReturnStep("end", Holds("told")))
+    steps = (
+        Check("first", "knows", (), "knows", unmet="no"),
+        Act("act", "pay", (("amount", Local("amount")),), goal=True),
+        FailStep("no"),
+    )
+    run = Run(
+        {
+            "go": program(
+                "go",
+                Function("go", Kind.PROCESS, ("amount",), steps),
+                Function("knows", Kind.GROUP, (), inner),
+                Function("told", Kind.RULE, (), asks),
+            )
+        }
+    )
+    run.ok(Start("go", {"amount": 5}))
+    run.ok(Call())
+    run.ok(Call())
+    run.tool("look_up", code="x")
+    run.ok(Return(True))
+    run.ok(Return())
+    assert run.place == "go@act"
+    assert run.ok(Amend({name: 6})).events[0].payload["kept"] == stored
 
 
 def test_in_the_paper_s_reading_it_is_asked_again() -> None:

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from vm_programs import ERRAND, PROGRAMS, TRANSFER, program
-from vm_runs import ARGUMENTS, Run, decided, logged_in
+from vm_runs import ARGUMENTS, Run, decided, in_rule, logged_in
 
 from sopilot.audit.audit import audit_trace
+from sopilot.machine.automation import Automation
 from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.machine.moves import names_of
@@ -53,14 +54,25 @@ def test_the_words_for_a_branch(word: str | None, funds: bool) -> None:
     assert contradictions(run) == [*before, *["wrong-branch"] * wrong]
 
 
+def fitting(run: Run) -> list[tuple[object, ...]]:
+    """The operations that fit, each with the name that it takes."""
+    return [
+        tuple(shape[key] for key in ("operation", "option", "action", "name") if key in shape)
+        for shape in run.machine.fits(run.configuration)
+    ]
+
+
 @pytest.mark.parametrize(("option", "place"), [("short", "write"), ("long", "look")])
 def test_an_option_that_is_chosen(option: str, place: str) -> None:
     run = Run(PROGRAMS)
     run.ok(Start("errand", {"what": "x"}))
     assert run.no(SelectBranch("medium")) == "unknown-option"
     assert run.no(SelectBranch()) == "unknown-option"
+    assert fitting(run) == [("select_branch", "short"), ("select_branch", "long"), ("fail",)]
     run.ok(SelectBranch(option))
     assert run.place == f"errand@{place}"
+    looking = [("domain_call", "search"), ("select_branch", "next"), ("fail",)]
+    assert fitting(run) == (looking if option == "long" else [("emit_artifact", "memo"), ("fail",)])
     if option == "long":
         assert run.no(SelectBranch("back")) == "unknown-option"
         run.tool("search")  # what it uses, done
@@ -153,6 +165,53 @@ def test_a_stack_has_an_end() -> None:
     deep = Run(PROGRAMS, Limits(depth=1))
     deep.ok(Start("transfer", {"username": "bob", "amount": 1, "to": "eve"}))
     assert deep.no(Call()) == "depth-exceeded"
+
+
+def test_what_a_limit_forbids_the_machine_does_not_do_by_itself_either() -> None:
+    run = Run(PROGRAMS, Limits(depth=1))
+    run.ok(Start("transfer", ARGUMENTS))
+    assert run.automate(Automation(enter_calls=True)).events == ()
+    assert run.place == "transfer@login"
+
+
+@pytest.mark.parametrize(("amount", "judged"), [({}, False), ({"amount": 100}, True)])
+def test_no_verdict_is_computed_without_its_values(amount: dict[str, int], judged: bool) -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("transfer", {"username": "bob", **amount}))
+    run.ok(Call())
+    run.ok(Return(True))
+    run.ok(Call())
+    run.ok(Call())
+    run.tool("read_balance", {"balance": 120}, username="bob")
+    run.automate(Automation(machine_verdicts=True), lambda *_: True)
+    assert run.place.endswith("any_of_funds@check_2" if judged else "funds_cover@done")
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+def test_a_group_returns_by_itself_where_that_is_allowed(by_itself: bool) -> None:
+    run = in_rule()
+    run.ok(Return(True))
+    run.ok(Call())
+    run.ok(Return(True))
+    assert run.place == "transfer/any_of_funds@end"
+    run.automate(Automation(group_returns=by_itself, machine_verdicts=True), lambda *_: True)
+    assert run.place == ("transfer@decide" if by_itself else "transfer/any_of_funds@end")
+
+
+@pytest.mark.parametrize(
+    ("kind", "forged"),
+    [
+        ("return", {"process": "p2"}),
+        ("return", {"frame": "transfer@login"}),
+        ("reuse", {"actor": "model"}),
+    ],
+)
+def test_an_event_of_another_actor_or_place_is_found(kind: str, forged: dict[str, str]) -> None:
+    run = decided()
+    assert "inconsistent-trace" not in contradictions(run)
+    place = next(index for index, event in enumerate(run.events) if event.kind == kind)
+    run.events[place] = run.events[place]._replace(**forged)
+    assert "inconsistent-trace" in contradictions(run)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,9 @@ def test_replay_refuses_other_programs_and_orders() -> None:
     odd = RUN.events[0]._replace(kind="sing", payload={})
     with pytest.raises(TraceError, match="unknown operation `sing`"):
         replay(PROGRAMS, [odd])
+    refused = RUN.events[0]._replace(kind="rejected", payload={"operation": "start"})
+    with pytest.raises(TraceError, match="`operation` must be an object"):
+        replay(PROGRAMS, [refused])
 
 
 # --- references -----------------------------------------------------------------------

@@ -45,6 +45,16 @@ def test_what_nobody_knows_stays_what_it_is() -> None:
     assert whole_values(configuration, other) == other
 
 
+def test_a_name_that_two_values_share_stands_for_neither() -> None:
+    values = ["x" * 200 + ending for ending in ("22659", "74722")]
+    assert len(set(map(digest_of, values))) == 1
+    run = _run(values[0])
+    shown: dict[str, JSON] = {"a": json.loads(quote_value(values[0]))}
+    assert whole_values(run.configuration, shown) == {"a": values[0]}
+    run.tool("look", values[1])
+    assert whole_values(run.configuration, shown) == shown
+
+
 @pytest.mark.parametrize("value", LONG, ids=lambda value: type(value).__name__)
 def test_a_part_of_an_answer_or_of_a_verdict_is_known(value: JSON) -> None:
     run = in_rule()

@@ -89,9 +89,7 @@ def _determined_return(
 ) -> tuple[Operation, str] | None:
     function = here.layout.function
     if step.holds is not None:
-        if automation.group_returns:
-            return Return(), "condition over bound results"
-        return None
+        return (Return(), "condition over bound results") if automation.group_returns else None
     if not automation.machine_verdicts:
         return None
     cited = _cited(here)

@@ -264,8 +264,7 @@ class Machine:
         if not isinstance(step, Check) or process.steps >= self.programs.limits.steps:
             return None
         here = locate(self.programs, configuration)
-        if here is None:
-            return None
+        assert here is not None
         result = bound_already(here, step)
         return None if result is None else self._reused(here, step, *result, at)
 

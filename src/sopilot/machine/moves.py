@@ -171,8 +171,7 @@ def do_return(here: Position, operation: Return, fields: Fields) -> Moved | Refu
     caller = learning.frames[-1]
     layout = here.program.functions[caller.function]
     step = layout.steps[caller.cursor]
-    if not isinstance(step, Check):
-        return here.wrong_step("return")
+    assert isinstance(step, Check)
     citation = bind_evidence(here, fields["evidence"])
     producer = here.configuration.next_seq
     blames = kind is Kind.GROUP and not holds

@@ -87,7 +87,7 @@ def wanted_calls(
     are ``Absent``."""
     if _looks_into_answers(act):
         answers = _rooted(act, values, answers)
-    inside = [answers] if act.each is None else elements(act, answers)
+    inside = elements(act, answers)
     if isinstance(inside, Absent):
         return inside
     calls: list[WantedCall] = []
@@ -133,9 +133,4 @@ def linked(recipes: Iterable[Iterable[Act]]) -> bool:
 
 
 def _looks_into_answers(act: Act) -> bool:
-    if act.each is not None:
-        return True
-    for _, term in act.arguments:  # noqa: SIM110  # a generator would cost a verdict's grade
-        if isinstance(term, Path):
-            return True
-    return False
+    return act.each is not None or Path in [type(term) for _, term in act.arguments]

@@ -211,7 +211,7 @@ class Secrets:
 
     def shown_decision(self, decision: JSON, held: Mapping[str, HeldCall]) -> JSON:
         """A decision that isn't recorded yet, as people may see it."""
-        if not self.names or not isinstance(decision, Mapping):
+        if not isinstance(decision, Mapping):
             return decision
         clear, value = dict(decision), decision.get("arguments")
         about = held.get(str(decision.get("call_id")))

@@ -108,8 +108,7 @@ class Learning:
             depth -= 1
             caller = self.frames[depth]
             step = self._program.functions[caller.function].steps[caller.cursor]
-            if not isinstance(step, Check):
-                return
+            assert isinstance(step, Check)
             term = dict(step.arguments).get(name)
             if term is None or isinstance(term, Constant):
                 return
