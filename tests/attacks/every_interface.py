@@ -25,7 +25,7 @@ from silent_user import SilentUser
 import sopilot
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_session
-from sopilot.integrations.decisions import decision_app
+from sopilot.integrations.decision_service import decision_app
 from sopilot.integrations.mcp.options import UpstreamSpec
 from sopilot.integrations.mcp.server import McpServer
 from sopilot.integrations.mcp.sessions import Service, SessionPool

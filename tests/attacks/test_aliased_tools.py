@@ -16,7 +16,7 @@ from pydantic_ai import DeferredToolRequests, ExternalToolset, ToolDefinition, T
 from scripted_moves import Case, Move, RecordingTools, Script, call
 
 import sopilot
-from sopilot.integrations.decisions import decision_app
+from sopilot.integrations.decision_service import decision_app
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.conversations import Conversations
 

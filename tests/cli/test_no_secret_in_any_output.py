@@ -281,7 +281,7 @@ async def test_the_guard_tells_no_agent_what_the_application_supplied(
     pytest.importorskip("starlette", reason="needs the extra `mcp`")
     import httpx2
 
-    from sopilot.integrations.decisions import decision_app
+    from sopilot.integrations.decision_service import decision_app
 
     caplog.set_level(0)
     book = tmp_path / "box.yaml"

@@ -17,7 +17,7 @@ from sopilot.records.log import SealFile, TreeHead, prove, read_seals, seal_head
 from sopilot.records.sealing import Verified, seal_store, verify_store
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
-from sopilot.stores.seals import post_seal, read_sealed, seal_and_send
+from sopilot.stores.sealed_heads import post_seal, read_sealed, seal_and_send
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
 

@@ -28,7 +28,7 @@ from sopilot.session.opening import resume_session
 from sopilot.session.session import Session
 from sopilot.stores.backup import back_up, restore
 from sopilot.stores.postgres import PostgresStore
-from sopilot.stores.seals import ExternalSeals, seal_and_send
+from sopilot.stores.sealed_heads import ExternalSeals, seal_and_send
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
 from sopilot.values.json import JSON

@@ -20,7 +20,7 @@ from sopilot.integrations.mcp.options import read_upstreams
 from sopilot.messages.errors import UserMistake
 from sopilot.records.bundle import check_bundle
 from sopilot.runner.versions import unpacked
-from sopilot.stores.seals import sealed_text, trace_text
+from sopilot.stores.sealed_heads import sealed_text, trace_text
 from sopilot_lab.experiments.outcome_files import rows_of
 
 ENDLESS = Path("/dev/zero")

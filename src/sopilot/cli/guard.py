@@ -65,7 +65,7 @@ def serve(
     need_mcp()
     import uvicorn
 
-    from sopilot.integrations.decisions import decision_app
+    from sopilot.integrations.decision_service import decision_app
     from sopilot.integrations.mcp.http import listen
     from sopilot.integrations.mcp.options import HttpSettings
     from sopilot.runner.conversations import Conversations

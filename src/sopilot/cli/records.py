@@ -52,7 +52,7 @@ from sopilot.records.selection import (
 from sopilot.records.store import Store
 from sopilot.runner.store_access import StoreAccess
 from sopilot.runner.versions import unpacked, write_bundle
-from sopilot.stores.seals import checked_proof, public_key, read_sealed, seal_and_send
+from sopilot.stores.sealed_heads import checked_proof, public_key, read_sealed, seal_and_send
 from sopilot.trace.signing import load_key
 
 _SHOWN = 50

@@ -14,7 +14,7 @@ from sopilot.files.text import write_whole
 from sopilot.messages.errors import TraceError
 from sopilot.records.loading import export_trace
 from sopilot.runner.store_access import StoreAccess
-from sopilot.stores.seals import public_key, sign_session, signed_heads, trace_text
+from sopilot.stores.sealed_heads import public_key, sign_session, signed_heads, trace_text
 from sopilot.trace.files import read_trace, verify_trace, write_trace
 from sopilot.trace.signing import generate_key, load_key, write_key
 from sopilot.values.text import counted

@@ -36,7 +36,7 @@ def open_store(spec: str | None = None, *, reading: bool = False) -> Store:
     is fenced."""
     store, keys = _named(spec, reading), os.environ.get(_KEYS_VARIABLE)
     if (head := os.environ.get(_HEAD_VARIABLE)) and not reading:
-        from sopilot.stores.seals import ExternalSeals
+        from sopilot.stores.sealed_heads import ExternalSeals
 
         store.external_head = ExternalSeals(head)
     if not keys:

@@ -33,7 +33,7 @@ from sopilot.audit.audit import audit_trace
 from sopilot.cli.main import sopilot
 from sopilot.handbook.expressions import judge
 from sopilot.integrations import pre_tool_hook
-from sopilot.integrations.decisions import OPENAPI, decision_app
+from sopilot.integrations.decision_service import OPENAPI, decision_app
 from sopilot.machine.replay import whole_events
 from sopilot.messages.catalogue import worded
 from sopilot.messages.diagnostic import Severity
