@@ -25,7 +25,7 @@ from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import Ending, SessionResult
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolCall
 from sopilot.records.entitlements import Vote
 from sopilot.records.store import Settings

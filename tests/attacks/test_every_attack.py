@@ -24,7 +24,7 @@ from sopilot.agent.loop import open_run, run_session
 from sopilot.audit.audit import audit_trace
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.proof import guard as guards

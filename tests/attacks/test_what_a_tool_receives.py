@@ -19,7 +19,7 @@ from scripted_moves import ENTER, Move, Script, call, say, start
 from small_desks import programs_of
 from sopilot.agent.approvers import Operator
 from sopilot.handbook.reader import load_handbook
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.messages.errors import UserMistake
 from sopilot.records.entitlements import Vote
 from sopilot.runner.hook import ProcedureHook

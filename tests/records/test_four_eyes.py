@@ -15,7 +15,7 @@ from counter_desk import ERRANDS, HandClock, walk
 from counter_sessions import opened
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.text import render_text
-from sopilot.machine.approvals import HeldState
+from sopilot.machine.call_ledger import HeldState
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.records.entitlements import REFUSED, Entitlements, Vote

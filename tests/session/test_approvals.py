@@ -13,7 +13,7 @@ from counter_desk import ERRANDS, HandClock, go_on
 from counter_sessions import attempt, clock_of, opened, ready_for, tools_of, waiting_wire
 from sopilot.agent.resume import recover
 from sopilot.audit.audit import audit_trace
-from sopilot.machine.approvals import HeldCall, HeldState, count_approvals
+from sopilot.machine.call_ledger import HeldCall, HeldState, count_approvals
 from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings

@@ -32,7 +32,7 @@ from small_desks import AnsweringTools
 from sopilot.agent.calls import MOST_INSISTENCE, Waiting
 from sopilot.agent.driver import Driver
 from sopilot.handbook.reader import load_handbook
-from sopilot.machine.approvals import HeldState
+from sopilot.machine.call_ledger import HeldState
 from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.messages.errors import RunEnded, UserMistake

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sopilot.machine.approvals import CallLedger, HeldCall
+from sopilot.machine.call_ledger import CallLedger, HeldCall
 from sopilot.machine.program_set import guarded_actions
 from sopilot.machine.state import Configuration
 from sopilot.messages.errors import UserMistake

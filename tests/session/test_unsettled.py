@@ -14,7 +14,7 @@ import pytest
 from counter_desk import COUNTER, CountingTools, HandClock, go_on
 from counter_sessions import attempt, code_of, opened, programs_of, ready_for, run, waiting_wire
 from sopilot.audit.audit import audit_trace
-from sopilot.machine.approvals import HeldState
+from sopilot.machine.call_ledger import HeldState
 from sopilot.messages.errors import LeaseLost, RunEnded, StoreUnavailable, UserMistake
 from sopilot.protocols import Clock, SystemClock, ToolResult
 from sopilot.records.loading import register

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 from sopilot.agent.retries import EMPTY, Attempts, ProviderError, Retries, complete_with_retries
 from sopilot.handbook.model import Action
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.protocols import (
     Message,
     Model,

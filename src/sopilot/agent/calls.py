@@ -14,7 +14,7 @@ from sopilot.agent.refusals import refusals
 from sopilot.agent.result import Ending, Progress, Watch, nobody_watches, shown_call
 from sopilot.agent.toolbox import END_SESSION, Toolbox
 from sopilot.machine.affordances import completed
-from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.machine.call_ledger import HeldCall, HeldState
 from sopilot.machine.state import Status
 from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import RunEnded, UserMistake

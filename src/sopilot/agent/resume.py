@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 from sopilot.agent.dialog import MODEL_REQUEST
 from sopilot.agent.result import Progress, Watch, nobody_watches, shown_call
-from sopilot.machine.approvals import HeldState
+from sopilot.machine.call_ledger import HeldState
 from sopilot.proof.guard import hold_reason
 from sopilot.protocols import RecallsOutcomes, ToolResult
 from sopilot.records.people import THE_MACHINE

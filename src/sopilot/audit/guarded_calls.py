@@ -17,7 +17,7 @@ from sopilot.audit.state import (
     filled_sentence,
 )
 from sopilot.handbook.model import BUILT_IN
-from sopilot.machine.approvals import count_approvals
+from sopilot.machine.call_ledger import count_approvals
 from sopilot.machine.observations import used_answers
 from sopilot.machine.state import ProofLevel
 from sopilot.messages.catalogue import sentence

@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.machine.program_set import ProgramSet
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Event

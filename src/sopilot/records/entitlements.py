@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypedDict
 
-from sopilot.machine.approvals import CallLedger, HeldCall, HeldState
+from sopilot.machine.call_ledger import CallLedger, HeldCall, HeldState
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.diagnostic import Diagnostic, did_you_mean

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sopilot.machine.approvals import CallLedger, HeldState
+from sopilot.machine.call_ledger import CallLedger, HeldState
 from sopilot.machine.machine import Machine
 from sopilot.machine.program_set import ProgramSet
 from sopilot.machine.replay import program_changes, replay, whole_events

@@ -15,7 +15,7 @@ from os import PathLike, fspath
 from typing import Any, Literal, TypeVar, cast, overload
 
 from sopilot.handbook.model import BUILT_IN
-from sopilot.machine.approvals import HeldState
+from sopilot.machine.call_ledger import HeldState
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.records.store import Store

@@ -26,7 +26,7 @@ from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_programs
 from sopilot.agent.toolbox import Toolbox
 from sopilot.handbook.model import BUILT_IN, Action, Handbook
-from sopilot.machine.approvals import HeldState
+from sopilot.machine.call_ledger import HeldState
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import (

@@ -17,7 +17,7 @@ from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Watch, nobody_watches
 from sopilot.audit.report import Report
 from sopilot.handbook.model import BUILT_IN, Handbook
-from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.machine.call_ledger import HeldCall, HeldState
 from sopilot.messages.errors import UserMistake
 from sopilot.models.open import close_model, make_model
 from sopilot.program.model import Program

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
-from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.machine.call_ledger import HeldCall, HeldState
 from sopilot.machine.evidence import changes, may_unprove
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import ProofLevel

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.machine.call_ledger import HeldCall, HeldState
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.entitlements import REFUSED, Ballot, Vote, refused_vote

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
-from sopilot.machine.approvals import HeldState
+from sopilot.machine.call_ledger import HeldState
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
 from sopilot.machine.recipes import WantedCall

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Unpack
 
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.machine.secrets import Secrets
 from sopilot.messages.errors import LeaseHeld
 from sopilot.protocols import Clock, SystemClock

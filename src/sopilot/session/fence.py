@@ -13,7 +13,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from sopilot.machine.approvals import CallLedger
+from sopilot.machine.call_ledger import CallLedger
 from sopilot.machine.replay import whole_events
 from sopilot.messages.errors import SopilotError, mistake, unnamed
 from sopilot.protocols import Clock

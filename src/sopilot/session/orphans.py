@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.machine.secrets import Secrets
 from sopilot.machine.state import CallRecord
 from sopilot.messages.errors import LeaseHeld, RunEnded, StoreCorrupt, StoreUnavailable

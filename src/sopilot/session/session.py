@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import Self
 
 from sopilot.handbook.expressions import judge as judge_verdict
-from sopilot.machine.approvals import CallLedger, HeldCall
 from sopilot.machine.automation import Automation
+from sopilot.machine.call_ledger import CallLedger, HeldCall
 from sopilot.machine.evidence import may_unprove
 from sopilot.machine.layout import Position
 from sopilot.machine.leaves import grade_of_return

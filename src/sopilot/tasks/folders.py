@@ -20,7 +20,7 @@ from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Ending
 from sopilot.files.text import load_program, load_yaml, read_text
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.model import Act, Kind, Program

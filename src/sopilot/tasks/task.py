@@ -17,7 +17,7 @@ from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.audit.report import Report
 from sopilot.handbook.model import BUILT_IN
-from sopilot.machine.approvals import HeldCall
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import RunEnded, mistake
 from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema, User

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from sopilot.machine.approvals import HeldCall, HeldState
+from sopilot.machine.call_ledger import HeldCall, HeldState
 from sopilot.machine.machine import Machine, Outcome
 from sopilot.messages.catalogue import sentence, worded
 from sopilot.messages.scaffold import LONG_TOOL, StepTool, words
