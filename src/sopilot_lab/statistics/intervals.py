@@ -163,6 +163,4 @@ def _proportion(passed: int, trials: int, confidence: float, method: str) -> Int
     if trials == 0:
         return Undefined("no trials")
     bounds = binomtest(passed, trials).proportion_ci(confidence, method)
-    # Where none or all passed the bound is 0 or 1, and not what rounding makes of it.
-    low = float(bounds.low) if passed else 0.0
-    return Interval(low, float(bounds.high) if passed < trials else 1.0)
+    return Interval(float(bounds.low), float(bounds.high))

@@ -108,8 +108,7 @@ def _fewest_wins(pairs: int, good: Callable[[int, int], bool]) -> Iterator[int]:
 def _chance(least: Sequence[int], pairs: int, win: Any, loss: Any) -> Any:
     """The chance to lie above that line, where a pair is won and lost with these probabilities."""
     win, loss = np.atleast_1d(win)[:, None], np.atleast_1d(loss)[:, None]
-    reachable = [(losses, wins) for losses, wins in enumerate(least) if wins + losses <= pairs]
-    losses, wins = np.array(reachable, dtype=int).reshape(-1, 2).T
+    losses, wins = np.arange(len(least)), np.array(least)
     share = np.clip(win / (1.0 - loss), 0.0, 1.0)
     weights = binom.pmf(losses, pairs, loss)
     return np.sum(weights * binom.sf(wins - 1, pairs - losses, share), axis=1)

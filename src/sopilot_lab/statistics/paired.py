@@ -110,7 +110,7 @@ class Pair:
     kind: TaskKind
     first: bool
     second: bool
-    run: int = 0
+    run: int
 
     @property
     def net(self) -> int:

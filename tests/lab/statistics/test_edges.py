@@ -19,7 +19,12 @@ from sopilot_lab.statistics.intervals import (
     ratio,
     wilson,
 )
-from sopilot_lab.statistics.non_inferiority import least_pairs, most_losses, non_inferiority
+from sopilot_lab.statistics.non_inferiority import (
+    least_pairs,
+    most_losses,
+    non_inferiority,
+    non_inferiority_power,
+)
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import Discordance, benjamini_hochberg, mcnemar
 from sopilot_lab.statistics.power import mcnemar_power, minimum_detectable_effect, tasks_needed
@@ -64,6 +69,10 @@ UNITS = [("a", (1, 2)), ("b", (0, 1)), ("c", (2, 2))]
         lambda: most_losses(9, margin=0.1, alpha=0.0),
         lambda: least_pairs(margin=0.1, alpha=1.0),
         lambda: least_pairs(margin=0.0),
+        lambda: non_inferiority_power(9, win=-0.1, loss=0.1, margin=0.1),
+        lambda: non_inferiority_power(9, win=0.1, loss=-0.1, margin=0.1),
+        lambda: non_inferiority_power(9, win=0.6, loss=0.5, margin=0.1),
+        lambda: non_inferiority_power(9, win=0.1, loss=0.1, margin=0.1, alpha=1.0),
         lambda: balanced_accuracy(Rate(2, 1), Rate(1, 1)),
         lambda: balanced_accuracy(Rate(1, 1), Rate(-1, 1)),
     ],
@@ -124,3 +133,8 @@ def test_units_are_clusters_or_goals_of_a_domain() -> None:
     assert replace(RUN, domain="d", cluster="c").unit == "c"
     both = Discordance(3, 1) + Discordance(2, 2)
     assert (both.total, both.net, both - Discordance(1, 1)) == (8, 2, Discordance(4, 2))
+    assert str(both) == "5:3"
+
+
+def test_a_task_that_should_succeed_is_executed_and_another_refused() -> None:
+    assert [TaskKind.of(True), TaskKind.of(False)] == [TaskKind.EXECUTE, TaskKind.REFUSE]

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
+from scipy.stats import binom
 
 from sopilot_lab.statistics.intervals import (
     Interval,
     Undefined,
+    clopper_pearson,
     clustered_interval,
     paired_difference,
     ratio,
+    wilson,
 )
 from sopilot_lab.statistics.paired import benjamini_hochberg, holm
 
@@ -30,6 +34,26 @@ def bounds(found: Interval | Undefined) -> Interval:
 def discordants(draw: st.DrawFn) -> tuple[int, int, int]:
     wins, losses, ties = (draw(st.integers(0, 60)) for _ in range(3))
     return wins, losses, wins + losses + ties + 1
+
+
+@QUICK
+@given(st.integers(0, 60), st.integers(0, 60), st.sampled_from([0.8, 0.95]))
+def test_both_intervals_of_a_rate_end_where_their_tests_reject(
+    passed: int, failed: int, confidence: float
+) -> None:
+    trials = passed + failed + 1
+    tail = (1 - confidence) / 2
+    exact = bounds(clopper_pearson(passed, trials, confidence))
+    assert exact.low == 0.0 or binom.sf(passed - 1, trials, exact.low) == pytest.approx(tail)
+    assert binom.cdf(passed, trials, exact.high) == pytest.approx(tail)
+    z = NormalDist().inv_cdf(1 - tail)
+    score = bounds(wilson(passed, trials, confidence))
+    for end in (score.low, score.high):
+        distance = abs(passed / trials - end)
+        assert distance == pytest.approx(z * math.sqrt(end * (1 - end) / trials), abs=1e-12)
+    for interval in (clopper_pearson, wilson):
+        assert bounds(interval(0, trials, confidence)).low == 0.0
+        assert bounds(interval(trials, trials, confidence)).high == 1.0
 
 
 @QUICK

@@ -110,6 +110,7 @@ def test_what_so_many_pairs_can_show() -> None:
     assert least_pairs(margin=MARGIN) == 59
     assert isinstance(most_losses(58, margin=MARGIN), Undefined)
     assert [most_losses(n, margin=MARGIN) for n in (59, 60, 100, 150)] == [0, 0, 1, 2]
+    assert non_inferiority(0, 1, 1, margin=MARGIN) == 1.0
     assert non_inferiority_power(60, win=0, loss=0, margin=MARGIN) == 1.0
     assert non_inferiority_power(60, win=0, loss=0.01, margin=MARGIN) == pytest.approx(0.99**60)
     enumerated_power = 0.0
@@ -122,6 +123,33 @@ def test_what_so_many_pairs_can_show() -> None:
                 enumerated_power += ways * 0.02**wins * 0.01**losses * 0.97 ** (60 - wins - losses)
     power = non_inferiority_power(60, win=0.02, loss=0.01, margin=MARGIN)
     assert power == pytest.approx(enumerated_power, abs=1e-6)
+
+
+@pytest.mark.parametrize(("margin", "alpha"), [(0.05, 0.05), (0.05, 0.01), (0.3, 0.05), (0.5, 0.5)])
+def test_the_fewest_pairs_show_it_and_no_fewer_do(margin: float, alpha: float) -> None:
+    """Also where (1 - margin) ** n alone would promise fewer."""
+
+    def shown(pairs: int) -> bool:
+        found = non_inferiority(0, 0, pairs, margin=margin)
+        assert isinstance(found, float)
+        return found <= alpha
+
+    least = least_pairs(margin=margin, alpha=alpha)
+    assert [shown(pairs) for pairs in range(1, least + 1)] == [False] * (least - 1) + [True]
+
+
+@pytest.mark.parametrize(("win", "loss"), [(0.9, 0.1), (0.5, 0.1), (0.0, 0.2)])
+def test_the_chance_to_show_it_adds_up_every_outcome_that_does(win: float, loss: float) -> None:
+    total = 0.0
+    for wins in range(13):
+        for losses in range(13 - wins):
+            found = non_inferiority(wins, losses, 12, margin=0.25)
+            assert isinstance(found, float)
+            if found <= 0.05:
+                ways = math.comb(12, wins) * math.comb(12 - wins, losses)
+                total += ways * win**wins * loss**losses * (1 - win - loss) ** (12 - wins - losses)
+    power = non_inferiority_power(12, win=win, loss=loss, margin=0.25)
+    assert power == pytest.approx(total, abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,27 @@ def test_runs_of_a_task_flip_together() -> None:
     assert compared.runs == 3
 
 
+@pytest.mark.parametrize(
+    ("models", "runs", "joint"), [("m", 1, False), ("mn", 1, True), ("m", 2, True)]
+)
+def test_tasks_flip_as_one_only_where_models_or_runs_repeat_them(
+    models: str, runs: int, joint: bool
+) -> None:
+    first, second = (
+        [outcome("t", passed, model=model, run=run) for model in models for run in range(runs)]
+        for passed in (True, False)
+    )
+    compared = compare(pair(first, second), draws=10)
+    assert (compared.models, compared.runs) == (len(models), runs)
+    assert (compared.joint is not None) is joint
+
+
+def test_discordances_by_kind_are_those_of_the_kinds_that_occur() -> None:
+    kinds = {"a": TaskKind.EXECUTE, "b": TaskKind.EXECUTE}
+    sides = [[outcome(task, ok, kind=kind) for task, kind in kinds.items()] for ok in (True, False)]
+    assert pair(*sides).by_kind() == {TaskKind.EXECUTE: Discordance(2, 0)}
+
+
 def test_one_model_a_side_pairs_by_task_and_several_by_model_too() -> None:
     small, large = [outcome("t", True, model="s")], [outcome("t", False, model="l")]
     assert pair(small, large).discordance == Discordance(1, 0)
@@ -168,6 +189,10 @@ def test_run_to_run_spread_uses_tasks_that_every_run_judged() -> None:
     assert single.mean == 1.0
     assert isinstance(single.variance, Undefined)
     assert isinstance(run_to_run([]).mean, Undefined)
+    never = run_to_run([outcome("a", True), outcome("b", True, run=1)])
+    assert (never.rates, never.tasks) == ((), 0)
+    assert found.agreement == pytest.approx(1 / 3)
+    assert isinstance(single.agreement, Undefined)
 
 
 def test_post_goal_calls_are_averaged_over_runs_whose_goal_succeeded() -> None:

@@ -84,6 +84,7 @@ def test_sampled_sign_flip_is_seeded_and_close_to_the_exact_one() -> None:
 
 def test_sampled_p_counts_the_observed_assignment() -> None:
     assert sign_flip([1] * 60, exact=False, draws=999).p == 1 / 1000
+    assert sign_flip([1] * 60, exact=False, draws=1).p == 1 / 2
     assert sign_flip([], exact=False, draws=9).p == 1.0
 
 

@@ -129,7 +129,18 @@ def test_compare_goal_tables(tmp_path: Path) -> None:
     file.write_text('{"goal": "g", "wins": 2, "losses": 1}')
     alone = as_json("compare", file)
     assert alone["logo_max_p"] is None
+    shown = dict(line.split(maxsplit=1) for line in as_text("compare", file).splitlines()[:9])
+    assert (shown["logo_goal"], shown["draws"]) == ("–", "exact")
     assert "at least two goals" in alone["undefined"]["logo_max_p"]
+
+
+def test_goals_are_listed_by_their_net_and_gains_before_losses(tmp_path: Path) -> None:
+    file = tmp_path / "goals.jsonl"
+    counts = {"even": (3, 3), "lost": (1, 6), "small": (0, 2), "alike": (2, 0), "won": (6, 1)}
+    rows = [{"goal": goal, "wins": won, "losses": lost} for goal, (won, lost) in counts.items()]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    listed = [(row["goal"], row["net"]) for row in as_json("compare", file)["by_goal"]]
+    assert listed == [("won", 5), ("lost", -5), ("alike", 2), ("small", -2), ("even", 0)]
 
 
 def test_compare_says_what_it_dropped(results: Path, tmp_path: Path) -> None:
