@@ -51,10 +51,10 @@ from sopilot.audit.report import Report  # noqa: E402
 from sopilot.audit.transcript_files import Transcript, read_messages  # noqa: E402
 from sopilot.audit.transcript_reading import Reading  # noqa: E402
 from sopilot.audit.transcripts import audit_transcript  # noqa: E402
-from sopilot.handbook.consent import assent  # noqa: E402
 from sopilot.handbook.expressions import judge  # noqa: E402
 from sopilot.handbook.model import Handbook  # noqa: E402
 from sopilot.handbook.requirements import Leaf, Name  # noqa: E402
+from sopilot.handbook.yes_or_no import assent  # noqa: E402
 
 # --- gold actions ---------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from day_parts import Shop
 from sopilot.messages.errors import SopilotError
 from sopilot.protocols import SystemClock
 from sopilot.records.reminders import due_calls
-from sopilot.session.decisions import decide_or_queue, resolve_when_free
 from sopilot.session.orphans import waiting_in
+from sopilot.session.queued_decisions import decide_or_queue, resolve_when_free
 from sopilot.stores.postgres import PostgresStore
 
 DECISIONS = {"given": "approve", "rejected": "reject"}

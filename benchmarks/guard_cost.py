@@ -30,8 +30,8 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import bundled_names
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
 from sopilot.views.catalogue import VIEWS
+from sopilot.views.step_answers import CallStatus
 from sopilot_lab.sopbench.process import shared_upstream
 from sopilot_lab.sopbench.reference import DOMAINS
 

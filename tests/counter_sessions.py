@@ -22,7 +22,7 @@ from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallAnswer
+from sopilot.views.step_answers import CallAnswer
 
 
 async def opened(store: Store | None = None, **options: Any) -> Session:

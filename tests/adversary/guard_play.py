@@ -24,7 +24,7 @@ from sopilot.machine.automation import Automation
 from sopilot.machine.recipes import WantedCall
 from sopilot.proof.agenda import Need
 from sopilot.trace.events import Actor
-from sopilot.views.answers import CallAnswer
+from sopilot.views.step_answers import CallAnswer
 
 Act = tuple[str, dict[str, JSON]]
 _GATES = frozenset(tool.name for tool in GATE_TOOLS)

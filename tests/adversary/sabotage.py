@@ -16,7 +16,7 @@ from adversary import core_play, tools
 from adversary.tools import ASK, CONFIRM
 from adversary.values import JSON
 from sopilot.handbook import operators
-from sopilot.handbook.consent import reply_to
+from sopilot.handbook.yes_or_no import reply_to
 from sopilot.machine import evidence, leaves, observations
 from sopilot.machine.leaves import Prover
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls

@@ -25,7 +25,7 @@ from sopilot.session.opening import open_session, resume_session
 from sopilot.session.questions import UserAnswer
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Actor, Operation, Return
-from sopilot.views.answers import CallAnswer, CallStatus
+from sopilot.views.step_answers import CallAnswer, CallStatus
 
 T = TypeVar("T")
 FEE = 9

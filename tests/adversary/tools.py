@@ -16,7 +16,7 @@ from functools import partial
 
 from adversary.simulator import Simulator
 from adversary.values import JSON, USERS, is_number, kind_of
-from sopilot.handbook.consent import reply_to
+from sopilot.handbook.yes_or_no import reply_to
 
 Answer = tuple[bool, JSON]
 Arguments = Mapping[str, JSON]

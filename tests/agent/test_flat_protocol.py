@@ -11,7 +11,7 @@ from sopilot.agent.budgets import Budgets
 from sopilot.machine.machine import Machine, Outcome
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
 from sopilot.trace.events import Event
-from sopilot.views.answers import Answers, step_answer
+from sopilot.views.step_answers import Answers, step_answer
 
 TELLING = re.compile(r"Now at |Fits: |Position: |Next: ")
 

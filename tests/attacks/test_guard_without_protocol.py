@@ -21,7 +21,7 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import DomainCall, Start
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 BOOK = """
 handbook: payments

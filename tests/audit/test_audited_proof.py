@@ -18,7 +18,7 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Call, Event, Return, SelectBranch, Start
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 TRANSFER = ERRANDS["transfer"]
 

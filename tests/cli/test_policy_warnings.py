@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from called_commands import call
 
-from sopilot.runner.checks import check_text
+from sopilot.runner.check_findings import check_text
 
 WARNINGS = sorted((Path(__file__).parent / "warnings").glob("*.yaml"))
 

@@ -13,7 +13,7 @@ from document_shell import DocumentShell
 
 from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
-from sopilot.runner.checks import check_text
+from sopilot.runner.check_findings import check_text
 from sopilot_lab.sopbench.checkout import find_checkout
 
 ROOT = Path(__file__).parents[2]

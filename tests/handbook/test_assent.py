@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sopilot.handbook.consent import assent, reply_to
 from sopilot.handbook.model import ASK_USER, CONFIRM
+from sopilot.handbook.yes_or_no import assent, reply_to
 
 YES = """\
 yes|Yes.|YES!|Y|ok|Okay, thanks|I agree|Yes, I confirm. Please go ahead.|Sure, do it|I confirm this.

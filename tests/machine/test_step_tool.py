@@ -23,7 +23,7 @@ from sopilot.trace.events import (
     Start,
     UserSaid,
 )
-from sopilot.views.answers import step_answer
+from sopilot.views.step_answers import step_answer
 from sopilot.views.step_tool import parse_step, parse_steps, step_tool
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sopilot.compiler.pipeline import compile_handbook
-from sopilot.handbook.checks import obligations
+from sopilot.handbook.consistency import obligations
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import leaves
 from sopilot.program.printer import print_program

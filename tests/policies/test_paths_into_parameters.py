@@ -18,7 +18,7 @@ from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Start
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 TEXT = """
 handbook: trips

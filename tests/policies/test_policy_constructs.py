@@ -14,7 +14,7 @@ from sopilot.session import calls
 from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
 from sopilot.trace.events import Fail, Start
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 CANCEL = {"reservation_id": "R1", "user_id": "ann", "reason": "change"}
 CONFIRM = {"action": "cancel", "reservation_id": "R1"}

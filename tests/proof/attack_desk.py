@@ -24,8 +24,8 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Call, Fail, Operation, SelectBranch, Start, UserSaid
 from sopilot.trace.events import Return as ReturnOperation
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.catalogue import VIEWS
+from sopilot.views.step_answers import CallAnswer, CallStatus
 
 VIEWS_WITH_A_MACHINE = tuple(name for name, view in VIEWS.items() if view.machine)
 FAILED = ToolResult(False, {"error": "no"})

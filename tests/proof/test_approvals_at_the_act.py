@@ -10,7 +10,7 @@ from attack_desk import ACCOUNT, VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_
 from sopilot.session import admission
 from sopilot.trace.events import Amend, Complete
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 HANDBOOK = """
 handbook: orders

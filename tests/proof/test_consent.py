@@ -21,7 +21,7 @@ from attack_desk import (
 from sopilot.session.questions import UserAnswer
 from sopilot.trace.events import Call, Complete
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 BOOKING = """
 handbook: hotel

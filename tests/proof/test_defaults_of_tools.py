@@ -12,7 +12,7 @@ from small_desks import AnsweringTools, programs_of
 from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON
 from sopilot.values.schema import filled_in
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 HANDBOOK = """
 handbook: payments

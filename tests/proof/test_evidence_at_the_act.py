@@ -24,7 +24,7 @@ from sopilot.records.store import Settings
 from sopilot.session import admission
 from sopilot.trace.events import Call, Complete, Fail
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 ANN: Mapping[str, JSON] = {"user": "ann"}
 

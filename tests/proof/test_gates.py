@@ -26,7 +26,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolResult
 from sopilot.trace.events import Call, Complete, Return
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 ENDS = """
 handbook: till

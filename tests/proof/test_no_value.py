@@ -14,7 +14,7 @@ from sopilot.compiler.pipeline import compile_handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.records.store import Settings
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 HANDBOOK = """
 handbook: fees

@@ -14,7 +14,7 @@ from attack_desk import ACCOUNT, AttackDesk, at_the_act, mistakes, open_desk, re
 
 from sopilot.protocols import ToolResult
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 GIVEN: dict[str, JSON] = {"user": "anna", "amount": 500}
 

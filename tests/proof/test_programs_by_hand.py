@@ -14,7 +14,7 @@ from sopilot.program.verifier import require_valid
 from sopilot.protocols import ToolResult
 from sopilot.trace.events import Call, Complete, EmitArtifact, Return, SelectBranch
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 
 async def open_by_hand(answers: Answers, *programs: str) -> AttackDesk:

@@ -17,7 +17,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_from_yaml, program_to_yaml
 from sopilot.protocols import ToolResult, UpstreamConnection
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 BANK = """
 handbook: bank

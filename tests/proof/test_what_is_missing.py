@@ -8,7 +8,7 @@ from attack_desk import TILL, desk_over, till, till_desk
 from small_desks import AnsweringTools, programs_of
 from sopilot.program.model import Kind
 from sopilot.records.store import Settings
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 OPTIONS = ", ".join(f"{name}(user)" for name in "abcdefgh")
 ANY = "{any: [a(user), b(user), small(amount)]}"

@@ -21,7 +21,7 @@ from commands import ran, refused, run, shown
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.journal import write
-from sopilot.runner.versions import write_bundle
+from sopilot.runner.releases import write_bundle
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.ed25519 import signed_by
 from sopilot.trace.signing import generate_key

@@ -24,7 +24,7 @@ from sopilot.records.people import THE_MACHINE, People, change_people, issue_tok
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.records.selection import Wanted
 from sopilot.runner.sign_in import sign_in
-from sopilot.session.decisions import decide_or_queue
+from sopilot.session.queued_decisions import decide_or_queue
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import DECISION_REFUSED

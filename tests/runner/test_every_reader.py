@@ -21,7 +21,7 @@ from sopilot.messages.diagnostic import Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock, ToolResult, ToolSchema
 from sopilot.records.audits import keep_audit
-from sopilot.records.export import bundle_files
+from sopilot.records.bundle_export import bundle_files
 from sopilot.records.loading import export_trace
 from sopilot.records.privacy import erase_contents
 from sopilot.records.pruning import prune

@@ -18,14 +18,14 @@ from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings
 from sopilot.session import admission
-from sopilot.session.decisions import decide_or_queue
 from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.orphans import waiting_in
+from sopilot.session.queued_decisions import decide_or_queue
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Start
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallAnswer, CallStatus
+from sopilot.views.step_answers import CallAnswer, CallStatus
 
 WIRE = ERRANDS["wire"]
 HOUR = 3600.0

@@ -14,7 +14,7 @@ from sopilot.records.store import Settings
 from sopilot.session.questions import AGAIN, CannotAsk, UserAnswer
 from sopilot.session.session import Session
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 BOOK = """
 handbook: parcels

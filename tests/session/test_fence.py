@@ -32,7 +32,7 @@ from sopilot.stores.sealed_heads import ExternalSeals, seal_and_send
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
+from sopilot.views.step_answers import CallStatus
 
 KEY = generate_key()
 

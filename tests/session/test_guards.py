@@ -45,9 +45,9 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Call, Fail, Return, SelectBranch, Start
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallStatus
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
+from sopilot.views.step_answers import CallStatus
 
 CHECKED = ERRANDS["transfer"]
 

@@ -37,8 +37,8 @@ from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.chain import verify_chain
 from sopilot.trace.events import Fail, Note, Start
 from sopilot.values.json import JSON
-from sopilot.views.answers import Answers
 from sopilot.views.frame import frame_bound
+from sopilot.views.step_answers import Answers
 
 
 class UnsteadyStore(MemoryStore):

@@ -21,9 +21,9 @@ from sopilot.records.loading import register
 from sopilot.records.people import Principal, change_people
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Lease, SessionRecord, Settings, Store
-from sopilot.session.decisions import decide_or_queue
 from sopilot.session.opening import resume_session
 from sopilot.session.orphans import keep_sweeping, resolve_orphan, sweep, waiting_in, waiting_lines
+from sopilot.session.queued_decisions import decide_or_queue
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore

@@ -18,8 +18,8 @@ from sopilot.files.settings import filled, read_settings
 from sopilot.files.text import load_yaml, read_text, whole_bytes, whole_text
 from sopilot.integrations.mcp.options import read_upstreams
 from sopilot.messages.errors import UserMistake
-from sopilot.records.bundle import check_bundle
-from sopilot.runner.versions import unpacked
+from sopilot.records.bundle_verifier import check_bundle
+from sopilot.runner.releases import unpacked
 from sopilot.stores.sealed_heads import sealed_text, trace_text
 from sopilot_lab.experiments.outcome_files import rows_of
 

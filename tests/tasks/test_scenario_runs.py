@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from loan_desk import BRIEFING, FACTS, GOOD_TOOLS, HANDBOOK, outcome, run, scenario
 
 from sopilot.agent.result import Ending
-from sopilot.handbook.checks import obligations
+from sopilot.handbook.consistency import obligations
 from sopilot.handbook.requirements import Binding, leaves, meaning
 from sopilot.protocols import ToolResult
 from sopilot.tasks.coverage import Coverage, coverage_of

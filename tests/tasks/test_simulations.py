@@ -16,7 +16,7 @@ from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.replay import SavedSimulation
 from sopilot.tasks.task import NoTools, ReplayedTools, SimulationDiverged
 from sopilot.trace.events import Event
-from sopilot.views.answers import NOT_MADE
+from sopilot.views.step_answers import NOT_MADE
 
 EXAMPLE = load_example("bank")
 TASK = next(task for task in EXAMPLE.tasks if task.goal == "transfer")

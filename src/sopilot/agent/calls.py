@@ -25,12 +25,12 @@ from sopilot.session.session import Session
 from sopilot.trace.events import Actor, Complete, Fail, Return, Start, ToolOperation
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
-from sopilot.views.answers import CallAnswer, CallStatus, step_answer, waiting_text
 from sopilot.views.briefing import Briefing
 from sopilot.views.fused import first_arguments
 from sopilot.views.guard_answers import JUDGE_TOOL, VALUE_TOOL
 from sopilot.views.moves import Move
 from sopilot.views.refusals import to_customer
+from sopilot.views.step_answers import CallAnswer, CallStatus, step_answer, waiting_text
 from sopilot.views.step_tool import StepMove, did
 from sopilot.views.view import View
 

@@ -18,8 +18,8 @@ from sopilot.protocols import Message, ToolCall, ToolResult
 from sopilot.trace.events import TOOL_OPERATIONS, Actor, Event
 from sopilot.values.json import JSON, Fields, canonical, plain
 from sopilot.values.text import visible
-from sopilot.views.answers import Answers, result_text
 from sopilot.views.dialog_folding import DONE, done_pattern, without_answers
+from sopilot.views.step_answers import Answers, result_text
 from sopilot.views.step_tool import STEP_NAMES, did, parse_steps
 
 MODEL_REQUEST = "model_request"

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from sopilot.audit.leaf_reading import touches
 from sopilot.audit.state import AuditState, SessionCall
 from sopilot.audit.transcript_files import AgentWords, UserWords
-from sopilot.handbook.consent import assent
 from sopilot.handbook.model import CONFIRM
+from sopilot.handbook.yes_or_no import assent
 from sopilot.messages.catalogue import sentence
 from sopilot.values.json import JSON, as_seen, parts_of
 

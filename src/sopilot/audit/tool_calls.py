@@ -21,9 +21,9 @@ from sopilot.audit.state import (
     step_of,
     verifies,
 )
-from sopilot.handbook.consent import reply_to
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Path
+from sopilot.handbook.yes_or_no import reply_to
 from sopilot.machine.evidence import fits_result
 from sopilot.machine.layout import FunctionLayout, Position, ProgramLayout, locate_process
 from sopilot.machine.replay import Step

@@ -27,8 +27,7 @@ from sopilot.audit.report import ABANDONED, COMPLETED, REFUSED, Report, ScoreCar
 from sopilot.audit.state import RefusedGoal, SessionCall
 from sopilot.audit.transcript_files import AgentWords, Transcript, UserWords, read_value
 from sopilot.audit.transcript_reading import Reading, decided, needed_of, recipes_of
-from sopilot.handbook.checks import with_made
-from sopilot.handbook.consent import assent
+from sopilot.handbook.consistency import with_made
 from sopilot.handbook.model import (
     BUILT_IN,
     CONFIRM,
@@ -40,6 +39,7 @@ from sopilot.handbook.model import (
 )
 from sopilot.handbook.requirements import Leaf, Name, Tree, leaves, values_of
 from sopilot.handbook.wording import placeholders
+from sopilot.handbook.yes_or_no import assent
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity, did_you_mean
 from sopilot.messages.errors import UserMistake

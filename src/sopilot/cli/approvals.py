@@ -13,8 +13,8 @@ from sopilot.cli.output import Exit, Output, warn
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.runner.options import json_object
 from sopilot.runner.store_access import StoreAccess
-from sopilot.session.decisions import decide_or_queue, resolve_when_free
 from sopilot.session.orphans import held_lines, waiting_in, waiting_lines
+from sopilot.session.queued_decisions import decide_or_queue, resolve_when_free
 
 CALL = click.argument("call_id", metavar="CALL")
 DECISION = all_of(

@@ -19,7 +19,7 @@ from sopilot.handbook.formatter import format_handbook
 from sopilot.messages.diagnostic import Diagnostic, Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.models.open import make_model
-from sopilot.runner.checks import check_text, texts_to_check
+from sopilot.runner.check_findings import check_text, texts_to_check
 from sopilot.runner.sources import open_source
 from sopilot.tasks.scenarios import read_scenarios
 from sopilot.tasks.starter import starter

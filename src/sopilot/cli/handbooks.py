@@ -14,8 +14,8 @@ from sopilot.records.versions import (
     load_versions,
     version_lines,
 )
+from sopilot.runner.releases import difference_lines, differences_between, releasable, release_next
 from sopilot.runner.store_access import StoreAccess
-from sopilot.runner.versions import difference_lines, differences_between, releasable, release_next
 
 HANDBOOK = click.argument("handbook")
 NUMBER = click.argument("number", type=int, metavar="VERSION")

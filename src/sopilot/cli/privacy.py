@@ -23,8 +23,8 @@ from sopilot.records.privacy import (
     sessions_with,
 )
 from sopilot.runner.options import forget_simulators
+from sopilot.runner.releases import disclosed
 from sopilot.runner.store_access import StoreAccess
-from sopilot.runner.versions import disclosed
 
 _SUBJECT: Any = {
     "multiple": True,

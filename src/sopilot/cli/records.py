@@ -28,8 +28,8 @@ from sopilot.messages.errors import UserMistake
 from sopilot.protocols import SystemClock
 from sopilot.records.actions import ActionOutcome
 from sopilot.records.audits import deviation_step, load_deviations
+from sopilot.records.bundle_export import bundle_files
 from sopilot.records.deviations import DISPOSITIONS, deviation_lines
-from sopilot.records.export import bundle_files
 from sopilot.records.loading import rebuild_completely, register
 from sopilot.records.log import prove as prove_in
 from sopilot.records.sealing import (
@@ -50,8 +50,8 @@ from sopilot.records.selection import (
     with_day_ends,
 )
 from sopilot.records.store import Store
+from sopilot.runner.releases import unpacked, write_bundle
 from sopilot.runner.store_access import StoreAccess
-from sopilot.runner.versions import unpacked, write_bundle
 from sopilot.stores.sealed_heads import checked_proof, public_key, read_sealed, seal_and_send
 from sopilot.trace.signing import load_key
 
@@ -194,7 +194,7 @@ def verify(
         raise UserMistake("use --head with a store, or --proof, or --bundle")
     keys = [public_key(item) for item in trusted]
     if bundle is not None:
-        from sopilot.records.bundle import check_bundle
+        from sopilot.records.bundle_verifier import check_bundle
 
         with unpacked(bundle) as folder:
             good, lines = check_bundle(folder, keys)

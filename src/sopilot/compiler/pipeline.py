@@ -48,7 +48,7 @@ from sopilot.compiler.schedule import (
 )
 from sopilot.compiler.simplify import Dropped, Settled, simplify
 from sopilot.compiler.threading import without_uncalled
-from sopilot.handbook.checks import obligations
+from sopilot.handbook.consistency import obligations
 from sopilot.handbook.model import BUILT_IN, Action, Handbook, Predicate, Procedure
 from sopilot.handbook.requirements import Leaf, Tree, leaves
 from sopilot.handbook.writer import handbook_hash

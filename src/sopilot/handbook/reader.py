@@ -11,7 +11,7 @@ import re
 from typing import Any
 
 from sopilot.handbook import fields
-from sopilot.handbook.checks import check_handbook
+from sopilot.handbook.consistency import check_handbook
 from sopilot.handbook.fields import Field, Fields
 from sopilot.handbook.grammar import HANDBOOK_KEYS, HANDBOOK_NAME, VERDICT_NAMES
 from sopilot.handbook.model import (

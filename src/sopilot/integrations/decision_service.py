@@ -42,7 +42,7 @@ from sopilot.session.session import Session
 from sopilot.trace.events import UNLICENSED_CALL, DomainCall
 from sopilot.values.json import JSON
 from sopilot.values.schema import violation
-from sopilot.views.answers import CallAnswer, CallStatus
+from sopilot.views.step_answers import CallAnswer, CallStatus
 
 MOST_BYTES = 1_000_000
 MOST_CALLS = 10_000

@@ -28,7 +28,7 @@ from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, require_guar
 from sopilot.runner.json_values import Validate, validation_by
 from sopilot.runner.loop_thread import caller
 from sopilot.values.json import JSON
-from sopilot.views.answers import CallAnswer
+from sopilot.views.step_answers import CallAnswer
 
 __all__ = ["Conversations", "SopilotMiddleware"]
 

@@ -12,7 +12,7 @@ from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import UserMistake
 from sopilot.program.model import Program
 from sopilot.runner.audit_inputs import file_input, transcript_input
-from sopilot.runner.checks import check_text
+from sopilot.runner.check_findings import check_text
 from sopilot.runner.sources import compile_source
 from sopilot.values.json import JSON
 

@@ -28,10 +28,10 @@ from sopilot.runner.tools import PlainTools, require_done
 from sopilot.session.session import Session
 from sopilot.trace.events import AWAITS_OUTCOME, AWAITS_RELEASE
 from sopilot.values.json import JSON, same, shown
-from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.catalogue import view_named
 from sopilot.views.guard_answers import spelled
 from sopilot.views.refusals import Refusal
+from sopilot.views.step_answers import CallAnswer, CallStatus
 
 Verify = Literal["ask", "auto"]
 Refusals = Literal["raise", "text"]

@@ -50,9 +50,9 @@ from sopilot.session.opening import note_requester, resume_session
 from sopilot.session.questions import Asker, UserAnswer, answering, find_question
 from sopilot.session.session import Session
 from sopilot.values.json import JSON, same
-from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.briefing import Briefing
 from sopilot.views.guard_answers import GUARD_TOOLS
+from sopilot.views.step_answers import CallAnswer, CallStatus
 from sopilot.views.step_tool import TOOL_NAME
 from sopilot.views.view import View
 

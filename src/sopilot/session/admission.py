@@ -47,8 +47,8 @@ from sopilot.trace.events import (
 )
 from sopilot.values.json import JSON, ArgumentsKey, is_same_act, key_of, same
 from sopilot.values.schema import filled_in
-from sopilot.views.answers import CallAnswer, CallStatus, waiting_text
 from sopilot.views.guard_answers import guard_text
+from sopilot.views.step_answers import CallAnswer, CallStatus, waiting_text
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session

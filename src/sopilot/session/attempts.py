@@ -28,8 +28,8 @@ from sopilot.session.calls import begin, perform
 from sopilot.session.questions import WAITING, asker_here
 from sopilot.trace.events import AWAITS_PROOF, Actor, DomainCall, Fail, JudgeCheck, Start
 from sopilot.values.json import JSON, ArgumentsKey, key_of, plain_mapping, same, without_references
-from sopilot.views.answers import CallAnswer, CallStatus
 from sopilot.views.guard_answers import guard_text, plan_text, refusals_of
+from sopilot.views.step_answers import CallAnswer, CallStatus
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session

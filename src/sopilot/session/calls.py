@@ -36,7 +36,7 @@ from sopilot.trace.events import (
     Note,
 )
 from sopilot.values.json import JSON, escape_references, plain, spell
-from sopilot.views.answers import NOT_MADE, CallAnswer, CallStatus
+from sopilot.views.step_answers import NOT_MADE, CallAnswer, CallStatus
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session

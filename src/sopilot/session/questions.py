@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple
 
-from sopilot.handbook.consent import reply_to
 from sopilot.handbook.model import ASK_USER, BUILT_IN, CONFIRM, PROCEDURE, values_asked_about
 from sopilot.handbook.requirements import Constant
 from sopilot.handbook.wording import fill
+from sopilot.handbook.yes_or_no import reply_to
 from sopilot.messages.errors import RunEnded
 from sopilot.program.model import Program
 from sopilot.protocols import ToolResult

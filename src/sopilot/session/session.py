@@ -54,7 +54,7 @@ from sopilot.trace.events import (
 )
 from sopilot.trace.redaction import hide, redact
 from sopilot.values.json import JSON, Judge, made, plain, plain_mapping, without_references
-from sopilot.views.answers import CallAnswer
+from sopilot.views.step_answers import CallAnswer
 
 
 def seal_events(

@@ -26,9 +26,9 @@ from sopilot.session.session import Session
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Actor, Event
 from sopilot.values.json import JSON, Fields
-from sopilot.views.answers import NOT_MADE
 from sopilot.views.briefing import Briefing
 from sopilot.views.refusals import Refusal
+from sopilot.views.step_answers import NOT_MADE
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,10 @@ from typing import Final
 from sopilot.machine.automation import Automation
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import mistake
-from sopilot.views.answers import Answers
 from sopilot.views.baselines import checklist_message, chunk_message, retrieval_message
 from sopilot.views.fused import PAGED, fused_view
 from sopilot.views.state_text import frame_message, state_message
+from sopilot.views.step_answers import Answers
 from sopilot.views.view import View, full_cursor_message
 
 _ENDS: Final = Automation(complete=True)

@@ -22,13 +22,13 @@ from sopilot.program.model import Act, Ask, Kind, ReturnStep, Unknown
 from sopilot.trace.events import Operation, Start
 from sopilot.trace.events import Return as ReturnOperation
 from sopilot.values.json import JSON
-from sopilot.views.answers import Answers
 from sopilot.views.check_sentences import purpose
 from sopilot.views.dialog_folding import fold_dialog
 from sopilot.views.frame import told_on_failing
 from sopilot.views.moment import Moment, known_values
 from sopilot.views.moves import FrameMessage, Move, Value, gathered, next_move
 from sopilot.views.state_text import evidence_line, frame_message, move_text, shown_value
+from sopilot.views.step_answers import Answers
 from sopilot.views.view import Offer, View
 
 MOST_VERDICTS: Final = 24

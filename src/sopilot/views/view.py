@@ -10,11 +10,11 @@ from enum import StrEnum
 from sopilot.machine.automation import Automation
 from sopilot.program.model import Act, Do, Function
 from sopilot.protocols import Message, ToolSchema
-from sopilot.views.answers import Answers
 from sopilot.views.briefing import Briefing, instructions
 from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage, Shown
 from sopilot.views.state_text import frame_message
+from sopilot.views.step_answers import Answers
 from sopilot.views.step_tool import STEP_NAMES
 
 _WORD = re.compile(r"\w+")

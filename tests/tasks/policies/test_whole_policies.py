@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from sopilot.cli.main import sopilot
 from sopilot.messages.diagnostic import Severity
-from sopilot.runner.checks import check_text
+from sopilot.runner.check_findings import check_text
 from sopilot.runner.sources import open_source
 from sopilot.tasks.scenarios import read_scenarios
 from sopilot.tasks.testing import run_scenarios

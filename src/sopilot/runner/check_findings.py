@@ -18,7 +18,7 @@ from sopilot.compiler.pipeline import Compiled, compile_handbook
 from sopilot.compiler.prerequisites import Unopened
 from sopilot.compiler.recipes import judged_by_model, shared_state, unprovable
 from sopilot.files.text import is_program_text, read_text
-from sopilot.handbook.checks import obligations
+from sopilot.handbook.consistency import obligations
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.grammar import NOW
 from sopilot.handbook.model import Action, Handbook, Procedure

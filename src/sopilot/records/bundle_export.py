@@ -11,7 +11,7 @@ from pathlib import Path
 import sopilot
 from sopilot.messages.errors import mistake
 from sopilot.protocols import SystemClock
-from sopilot.records.bundle import (
+from sopilot.records.bundle_verifier import (
     CONTENTS,
     HEADS,
     ROWS,
@@ -31,7 +31,7 @@ from sopilot.values.json import JSON, spell
 
 _VERIFIER_PARTS = (
     "__init__.py", "values/*.py", "messages/*.py", "trace/*.py", "records/__init__.py",
-    "records/actions.py", "records/bundle.py", "records/completeness.py", "records/deviations.py",
+    "records/actions.py", "records/bundle_verifier.py", "records/completeness.py", "records/deviations.py",
     "records/log.py", "records/merkle_tree.py", "records/selection.py",
 )  # fmt: skip
 
@@ -78,7 +78,9 @@ def _verifier() -> bytes:
     """A Python archive with `bundle` and the modules that it imports."""
     package, out = Path(sopilot.__file__).parent, io.BytesIO()
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("__main__.py", "from sopilot.records.bundle import main\n\nmain()\n")
+        archive.writestr(
+            "__main__.py", "from sopilot.records.bundle_verifier import main\n\nmain()\n"
+        )
         for pattern in _VERIFIER_PARTS:
             for path in sorted(package.glob(pattern)):
                 archive.writestr(f"sopilot/{path.relative_to(package)}", path.read_bytes())
