@@ -22,7 +22,7 @@ AUTHORING = (
     "tasks/testing.py",
     "files/text.py",
     "messages/diagnostic.py",
-    "runner/checks.py",
+    "runner/check_findings.py",
     "runner/options.py",
     "runner/sources.py",
     "cli/author.py",

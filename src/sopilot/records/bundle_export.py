@@ -31,8 +31,8 @@ from sopilot.values.json import JSON, spell
 
 _VERIFIER_PARTS = (
     "__init__.py", "values/*.py", "messages/*.py", "trace/*.py", "records/__init__.py",
-    "records/actions.py", "records/bundle_verifier.py", "records/completeness.py", "records/deviations.py",
-    "records/log.py", "records/merkle_tree.py", "records/selection.py",
+    "records/actions.py", "records/bundle_verifier.py", "records/completeness.py",
+    "records/deviations.py", "records/log.py", "records/merkle_tree.py", "records/selection.py",
 )  # fmt: skip
 
 
