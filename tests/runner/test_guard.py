@@ -89,6 +89,36 @@ def test_a_store_that_requires_privacy_hides_no_value_from_the_agent(
     assert all(call in str(missing.value) for call in missing.value.agenda)
 
 
+def test_an_agent_that_makes_listed_calls_at_once_reads_nothing_after_a_failed_login(
+    book: Path, shop: Shop
+) -> None:
+    login, find_order, refund = tools_of(shop, book)
+    calls: dict[str, Callable[[], Any]] = {
+        "`login(": lambda: login("anna", "guess"),
+        "`find_order(": lambda: find_order("anna", "o-1"),
+    }
+    with sopilot.conversation("c-1"):
+        with pytest.raises(sopilot.Missing) as missing:
+            refund("anna", "o-1", 50)
+        clauses = str(missing.value).split("; if that succeeds, ")
+        assert all(any(begin in clause for clause in clauses) for begin in calls)
+        for clause in clauses:
+            at_once = [call for begin, call in calls.items() if begin in clause]
+            failed = [call for call in at_once if not _succeeds(call)]
+            if failed:
+                break
+    assert failed
+    assert shop.reads == 0
+
+
+def _succeeds(call: Callable[[], Any]) -> bool:
+    try:
+        call()
+    except sopilot.ToolFailed:
+        return False
+    return True
+
+
 def test_a_refusal_says_what_is_not_so_and_its_remedy(book: Path, shop: Shop) -> None:
     login, find_order, refund = tools_of(shop, book)
     unmet = pytest.raises(sopilot.Refused, match="The order o-2 was delivered")

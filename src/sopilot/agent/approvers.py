@@ -90,6 +90,7 @@ RULES: Final = (
     "it; never make one up. When your request was carried out or refused for good, answer with "
     f"{END} and nothing else."
 )
+FIRST_QUESTION: Final = "(The agent is ready. What do you want?)"
 
 
 class ModelUser:
@@ -115,7 +116,7 @@ class ModelUser:
         # Seen from the user's side: what the agent says comes from outside.
         self._messages = [
             Message("system", f"{RULES}\n\n{instructions}"),
-            Message("user", "(The agent is ready. What do you want?)"),
+            Message("user", FIRST_QUESTION),
             Message("assistant", request),
         ]
 

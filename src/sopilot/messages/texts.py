@@ -181,6 +181,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "确定 `{name}` 并通过 `{tool}` 提供",
     ),
     "guard_and": (" and ", "，"),
+    "guard_after_gate": ("; if that succeeds, ", "；成功后再"),
     "guard_refused": (
         "Refused: `{action}` must not be called. {reasons}",
         "已拒绝：不得调用 `{action}`。{reasons}",

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from sopilot.agent.approvers import FIRST_QUESTION, RULES
 from sopilot.messages.errors import UserMistake
 from sopilot.models.wire import wire_messages, wire_tools
 from sopilot.protocols import ModelReply, ModelRequest
@@ -19,6 +20,7 @@ from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Party
 from sopilot_lab.experiments.run_folder import Effort, RunConfiguration
 from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
 from sopilot_lab.sopbench.process import Upstream
+from sopilot_lab.sopbench.reference import TaskReference
 
 LIKE_FLAT: Final = "flat"
 CHARACTERS: Final = 3.7
@@ -47,6 +49,7 @@ class Rehearsal:
         self._upstream = upstream
         self._party = Party(Contestant(who), own=own or {})
         self._exchanges: list[Effort] = []
+        self._user_role = 0.0
         self._runners: dict[str, TrialRunner] = {}
         self._done: dict[tuple[str, Reference], tuple[Trial, Effort]] = {}
         self._unread: set[str] = set()
@@ -64,6 +67,7 @@ class Rehearsal:
     async def _run(self, arm: str, task: Reference) -> tuple[Trial, Effort]:
         if arm not in self._unread:
             self._exchanges.clear()
+            self._user_role = self._role_tokens(task)
             try:
                 trial = await self._runner(arm).run(task)
             except UserMistake:
@@ -79,6 +83,13 @@ class Rehearsal:
         prompt = max(0.0, effort.prompt_tokens + effort.requests * (own - flat))
         return trial, replace(effort, prompt_tokens=prompt)
 
+    def _role_tokens(self, task: Reference) -> float:
+        """Of the instructions that a model in the user's place reads with every message."""
+        if self._upstream is None or not isinstance(task, TaskReference):
+            return 0.0
+        text = self._upstream.official_text(task.domain, task.goal, task.index)
+        return text_tokens(f"{RULES}\n\n{text.user_role}\n{FIRST_QUESTION}")
+
     def _runner(self, arm: str) -> TrialRunner:
         if arm not in self._runners:
             configuration = replace(self._base, arm=arm)
@@ -92,5 +103,6 @@ class Rehearsal:
         prompt = sum(text_tokens(json.dumps(part, ensure_ascii=False)) for part in parts)
         calls = "".join(f"{call.name}{call.arguments}" for call in reply.tool_calls)
         contents = [m.content for m in request.messages if m.role in ("user", "assistant")]
-        user = 0.0 if reply.tool_calls else sum(map(text_tokens, (*contents, reply.content)))
+        said = sum(map(text_tokens, (*contents, reply.content)))
+        user = 0.0 if reply.tool_calls else self._user_role + said
         self._exchanges.append(Effort(1, prompt, text_tokens(reply.content + calls), user))

@@ -128,10 +128,10 @@ class OpenWeights:
             finally:
                 for hook in hooks:
                     hook.remove()
-            chosen = rows.cpu().float().log_softmax(-1).gather(-1, torch.tensor(wanted)[:, None])
+            chosen = rows.cpu().double().log_softmax(-1).gather(-1, torch.tensor(wanted)[:, None])
         self._cache, self._read = cache, before
         attention = attention_of(prompt.regions, seen.masses()) if look else None
-        return Reading(float(chosen.double().sum()), attention)
+        return Reading(float(chosen.sum()), attention)
 
     def _tensor(self, ids: Sequence[int]) -> Any:
         """A batch of one, where the model is."""

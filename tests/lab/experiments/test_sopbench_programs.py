@@ -6,16 +6,22 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
 from sopbench_checkout import NEEDS_SOPBENCH
+from sopilot.compiler.pipeline import Compiler
 from sopilot.handbook.requirements import leaves
 from sopilot.program.codec import program_from_yaml, program_to_yaml
 from sopilot.program.verifier import verify_program
 from sopilot.runner.compile_figures import summarise
 from sopilot.runner.sources import Unit, compile_source
 from sopilot.views.program_text import correspondence
+from sopilot_lab.sopbench.process import shared_upstream
+from sopilot_lab.sopbench.programs import ProgramShelf
+from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.source import load_tasks, offered_actions, sopbench_handbook
 
 pytestmark = NEEDS_SOPBENCH
 
@@ -59,6 +65,22 @@ def test_artifacts_read_back_unchanged(units: list[Unit]) -> None:
 def test_sentences_are_byte_identical_in_every_rendering(units: list[Unit]) -> None:
     for unit in units[::20]:
         assert correspondence(unit.handbook, unit.procedure, unit.program).mismatches == ()
+
+
+def test_postponing_options_without_a_tool_would_change_hotel_programs_alone() -> None:
+    """The figure in docs/research/study.md."""
+    upstream = shared_upstream()
+    shelf = ProgramShelf("official", upstream)
+    changed: Counter[str] = Counter()
+    for domain in DOMAINS:
+        shared = sopbench_handbook(domain, upstream)
+        offered = offered_actions(shared, "official")
+        postponing = Compiler(shared.actions, shared.predicates, offered=offered)
+        for task in load_tasks(f"sopbench:{domain}", upstream=upstream):
+            procedure = task.handbook.procedures[task.goal]
+            program = postponing.compile(task.handbook, procedure).program
+            changed[domain] += program.functions != shelf.program(task).program.functions
+    assert +changed == {"hotel": 125}
 
 
 def test_same_bytes_under_other_hash_seeds() -> None:

@@ -10,15 +10,20 @@ from typing import Any
 
 import pytest
 import yaml
+from chat_server import Plan, saying, serving
 from click.testing import CliRunner
 from tiny import bench, run_bench
 
 from sopbench_checkout import MISSING
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.cli.study import study as study_command
+from sopilot_lab.experiments.rehearsal import CHARACTERS
+from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.study import estimate
 from sopilot_lab.experiments.study.plan import load_study, preset
+from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.reference import DOMAINS
+from sopilot_lab.sopbench.source import load_task
 
 STUDY = """
 study: tiny
@@ -93,6 +98,37 @@ def test_the_plan_says_what_it_takes(base: Path) -> None:
     assert plan["requests"] == sum(cell["requests"] for cell in plan["cells"]) > 64
     (power,) = plan["power"]
     assert 0 < power["power"] < 1
+
+
+def test_the_plan_counts_what_a_model_in_the_users_place_reads(
+    upstream: Upstream, tmp_path: Path
+) -> None:
+    """The endpoint that plays the user is the judge."""
+    tasks = [load_task(each, upstream) for each in select_tasks("bank", upstream)]
+    roles = [upstream.official_text(each.domain, each.goal, each.reference.index).user_role
+             for each in tasks]  # fmt: skip
+    read: list[int] = []
+
+    def play(body: bytes) -> Plan:
+        contents = [message["content"] for message in json.loads(body)["messages"]]
+        read.append(sum(map(len, contents)))
+        known = next(task.user_known for task, role in zip(tasks, roles, strict=True)
+                     if contents[0].endswith(role))  # fmt: skip
+        values = (f"{name}: {json.dumps(value)}" for name, value in known.items())
+        return saying("\n".join(values) if len(contents) == 4 else "###END###")
+
+    file = tmp_path / "played.yaml"
+    with serving(plan=play) as server:
+        user = f"user: {{alias: user, model: '{server.url}#user'}}"
+        file.write_text(
+            f"study: x\nmodels: [{{model: reference}}]\narms: [flat, pg-paper]\n"
+            f"domains: [bank]\n{user}\n"
+        )
+        plan = bench(tmp_path, "study", "plan", str(file))
+        assert not read
+        bench(tmp_path, "study", "run", str(file), "--runner", "plain")
+    assert len(read) > len(tasks)
+    assert plan["user_tokens"] == pytest.approx(sum(read) / CHARACTERS, rel=0.15)
 
 
 def test_hypotheses_that_change_after_a_look_are_refused(base: Path, tmp_path: Path) -> None:
