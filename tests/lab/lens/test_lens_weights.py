@@ -154,6 +154,38 @@ def test_half_precision_reads_almost_the_same(tiny: Tiny, tmp_path: Path, dtype:
             assert found.attention.shares[region][layer] == pytest.approx(heads, abs=0.05)
 
 
+def test_every_operation_has_its_tensors_on_one_device(
+    tiny: Tiny, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`meta` stands for a GPU. It holds no numbers, so the way back gives zeros."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+    from torch.utils._pytree import tree_leaves
+
+    class OneDevice(TorchDispatchMode):
+        def __torch_dispatch__(
+            self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+        ) -> Any:
+            given = [each for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)]
+            devices = {each.device.type for each in given if each.dim()}
+            assert len(devices) < 2, (func, devices)
+            return func(*args, **(kwargs or {}))
+
+    def zeros(tensor: Any) -> Any:
+        brought.append(tensor.device.type)
+        return torch.zeros(tensor.shape, dtype=tensor.dtype)
+
+    brought: list[str] = []
+    weights = tiny()
+    weights._model.to("meta")
+    monkeypatch.setattr(torch.Tensor, "cpu", zeros)
+    with OneDevice():
+        reading(weights)
+        reading(weights, CONTEXT.without(Region.FRAME))  # with a part of the first one's cache
+    layers = len(weights._model.model.layers)
+    assert brought == ["meta"] * 2 * (layers + 1)
+
+
 def test_a_device_that_is_not_there_is_a_mistake(tiny: Tiny, tmp_path: Path) -> None:
     import torch
 
