@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, in_rule, logged_in
 
+from small_desks import programs_of
 from sopilot.machine.automation import Automation
 from sopilot.program.model import Act, Check, CompleteStep, FailStep, Function, Kind, ReturnStep
-from sopilot.trace.events import BindEvidence, Call, Return, Start
+from sopilot.trace.events import REUSE, BindEvidence, Call, DomainCall, Return, Start
+from sopilot.values.json import JSON
 
 
 def test_citations_by_number_call_and_name() -> None:
@@ -73,3 +76,86 @@ def test_what_the_goal_action_answered_is_no_evidence_from_before_it() -> None:
     run.automate(Automation(bind_evidence=True))
     assert run.place == "go/paid@look"
     assert run.no(BindEvidence(seq)) == "stale-result"
+
+
+WALLET = programs_of("""
+handbook: wallet
+actions:
+  list_cards: {input: {user: string}, read_only: true}
+  read_card: {input: {number: integer}, read_only: true}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  all_valid(user):
+    says: Every card is valid.
+    verify:
+      all:
+        - list_cards(user)
+        - {call: read_card(card.number), for_each: list_cards.cards as card}
+    verdict: result.all(item, item.valid)
+  second_valid(user):
+    says: The second card is valid.
+    verify: {all: [list_cards(user), "read_card(list_cards.cards[1].number)"]}
+    verdict: result.valid
+procedures:
+  pay: {requires: [all_valid(user), second_valid(user)]}
+""")
+CARDS: JSON = {"cards": [{"number": 1}, {"number": 2}]}
+VALID: JSON = {"valid": True}
+
+
+def wanted(run: Run) -> tuple[JSON, JSON]:
+    shape = run.machine.fits(run.configuration)[0]
+    return shape["action"], shape["arguments"]
+
+
+def in_wallet() -> tuple[Run, list[int]]:
+    """In the first rule, with the answers to all its calls."""
+    run = Run(WALLET)
+    run.ok(Start("pay", {"user": "ann"}))
+    run.ok(Call())
+    seqs = [run.tool("list_cards", CARDS, user="ann")]
+    return run, [*seqs, *(run.tool("read_card", VALID, number=number) for number in (2, 1))]
+
+
+def test_a_call_that_looks_into_an_answer_is_asked_for_once_it_is_there() -> None:
+    run = Run(WALLET)
+    run.ok(Start("pay", {"user": "ann"}))
+    run.ok(Call())
+    asking = run.place
+    for given in ({}, {"user": "eve"}):
+        run.tool("list_cards", CARDS, **given)
+        assert (run.place, wanted(run)) == (asking, ("list_cards", {"user": "ann"}))
+    assert run.machine.fits(run.configuration)[0]["missing"] == []
+    listed = run.tool("list_cards", CARDS, user="ann")
+    reading = run.place
+    assert reading != asking
+    seqs = []
+    calls = ((1, 3, True), (1, 2, False), (1, 1, True), (2, 1, True), (2, 2, True))
+    for wants, number, ok in calls:
+        assert (run.place, wanted(run)) == (reading, ("read_card", {"number": wants}))
+        seqs.append(run.tool("read_card", VALID, ok, number=number))
+    assert run.place != reading
+    bound = run.ok(Return(True)).events[0].payload["bound"]
+    assert bound["evidence"] == [listed, *seqs[1:]]
+
+
+def test_an_empty_list_asks_for_nothing() -> None:
+    run = Run(WALLET)
+    run.ok(Start("pay", {"user": "ann"}))
+    run.ok(Call())
+    run.tool("list_cards", {"cards": []}, user="ann")
+    assert run.machine.fits(run.configuration)[0]["operation"] == "return"
+
+
+@pytest.mark.parametrize("changed", ["", "a failure", "a call under way"])
+def test_answers_of_a_linked_recipe_are_taken_over_while_they_are_new(changed: str) -> None:
+    run, seqs = in_wallet()
+    run.ok(Return(True))
+    run.ok(Call())
+    if changed == "a failure":
+        run.tool("list_cards", ok=False, user="ann")
+    elif changed:
+        run.ok(DomainCall("late", "list_cards", {"user": "ann"}))
+    run.automate(Automation(bind_evidence=True))
+    taken = [event.payload["result"] for event in run.events if event.kind == REUSE]
+    assert taken == ([] if changed else seqs[:2])

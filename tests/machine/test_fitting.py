@@ -83,7 +83,11 @@ def test_learned_values_go_up_to_every_caller_and_down_to_later_frames() -> None
     run = Run(PROGRAMS)
     run.ok(Start("transfer", {"username": "bob"}))
     run.ok(Call())
+    for arguments in ({}, {"password": "x"}, {"username": "eve", "password": "x"}):
+        run.tool("login", **arguments)
+        assert run.place == "transfer/logged_in@ask"
     run.tool("login", username="bob", password="x")
+    assert run.configuration.processes["p1"].known["password"] == "x"
     run.ok(Return(True))
     run.ok(Call())
     assert run.machine.fits(run.configuration)[0]["missing"] == ["amount"]
@@ -96,6 +100,15 @@ def test_learned_values_go_up_to_every_caller_and_down_to_later_frames() -> None
     run.ok(Return(True))
     run.ok(Return())
     assert run.no(Start("transfer", {"username": "bob", "amount": 70})) == "already-active"
+
+
+def test_a_call_without_the_value_that_only_the_user_knows_teaches_nothing() -> None:
+    run = Run(PROGRAMS)
+    run.ok(Start("transfer", {"username": "bob"}))
+    run.ok(Call())
+    run.tool("login", username="bob")
+    assert run.place == "transfer/logged_in@done"
+    assert run.configuration.processes["p1"].known == {"username": "bob"}
 
 
 def test_values_may_come_with_a_return() -> None:

@@ -240,6 +240,53 @@ def test_what_was_passed_in_a_call_that_was_never_made_is_one(given: dict[str, A
     assert "ann" not in found
 
 
+ELSEWHERE = {"user": "ann", "colour": "red"}
+"""`paint` declares it."""
+TWO_TOOLS = programs_of("""
+handbook: box-desk
+actions:
+  login: {input: {user: string, password: {type: string, secret: true}}}
+  paint: {input: {user: string, colour: string}}
+  open_box: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  known(user): {says: known, established_by: "login(user, password)"}
+  painted(user, colour): {says: "ok", verify: "paint(user, colour)", verdict: result.ok}
+procedures:
+  open_box: {inputs: {shade: string}, requires: [known(user), "painted(user, shade)"]}
+""")
+
+
+@pytest.mark.parametrize(
+    ("kind", "call", "strange"),
+    [
+        ("start", {"goal": "open_box"}, True),
+        ("domain_call", {"action": "open_box"}, True),
+        ("domain_call", {"action": "login"}, True),
+        ("domain_call", {"action": "paint"}, False),
+        ("note", {"action": "open_box"}, True),
+        ("note", {"action": "paint"}, False),
+        ("note", {}, False),
+        ("call", {"function": "known"}, False),
+    ],
+)
+@pytest.mark.parametrize("refused", [False, True])
+def test_an_argument_of_another_call_is_none_of_this_one(
+    kind: str, call: dict[str, Any], strange: bool, refused: bool
+) -> None:
+    """It is never shown. It counts as a secret where the call lacks the secret that it should
+    have had."""
+    payload = {**call, "arguments": ELSEWHERE}
+    if kind == "note":
+        payload = {"name": "held_call", "details": payload}
+    if refused:
+        payload, kind = {"operation": {"operation": kind, **payload}}, "rejected"
+    places = SecretPlaces(ProgramSet(TWO_TOOLS))
+    event = Event(3, 0.0, "model", kind, None, "", payload)
+    assert places.strange_in(event) == ({"colour"} if strange else set())
+    assert ("colour" in places.kept_back_in(event)) is strange
+    assert places.values_in(event) == ({"red"} if call == {"action": "login"} else set())
+
+
 def test_words_and_strange_names_are_whole_for_the_session_itself() -> None:
     moves = (BEGIN, f"I log you in with {SECRET}.", ("login", {"user": "ann", "pasword": SECRET}))
     session, _ = asyncio.run(_kept(*moves))
@@ -271,9 +318,24 @@ async def test_who_decides_on_a_call_is_shown_none_of_its_secrets() -> None:
     # What was left for whoever runs the session is shown as well.
     left = {"decision": "amend", "call_id": "c1", "arguments": arguments, "reason": SECRET}
     await store.queue_decision(session.id, left, at=0.0)
+    await store.queue_decision(session.id, {**left, "call_id": "another"}, at=0.0)
     waiting = await waiting_in(store, session.id)
     assert waiting.held[0].arguments == {"user": "ann", "pin": "•••", "amount": 5}
+    about_it, about_nothing = waiting.left
+    assert isinstance(about_it, Mapping)
+    assert about_it["arguments"] == {"user": "ann", "pin": "•••", "amount": 5}
+    assert isinstance(about_nothing, Mapping)
+    assert about_nothing["arguments"] == dict.fromkeys(arguments, "•••")
     assert SECRET not in repr(waiting)
+
+
+async def test_a_decision_about_a_call_without_secrets_is_shown_as_it_is() -> None:
+    store = MemoryStore()
+    book = load_handbook(write_handbook(HELD).replace("secret: true", "secret: false"))
+    session = await open_session(store, programs_of(book), tools=AnsweringTools(echo))
+    left = {"decision": "approve", "call_id": "c1", "by": "Bo", "reason": "it was pin 7"}
+    await store.queue_decision(session.id, left, at=0.0)
+    assert (await waiting_in(store, session.id)).left == (left,)
 
 
 def test_a_question_to_the_user_shows_none() -> None:

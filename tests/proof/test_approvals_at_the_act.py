@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import pytest
-from attack_desk import ACCOUNT, VIEWS_WITH_A_MACHINE, AttackDesk, errors, open_desk
+from attack_desk import (
+    ACCOUNT,
+    VIEWS_WITH_A_MACHINE,
+    AttackDesk,
+    errors,
+    open_desk,
+    till,
+    till_desk,
+)
 
 from sopilot.session import admission
-from sopilot.trace.events import Amend, Complete
+from sopilot.trace.events import Amend, Complete, JudgeCheck
 from sopilot.values.json import JSON
 from sopilot.views.step_answers import CallStatus
 
@@ -277,3 +285,22 @@ async def test_an_approval_is_for_the_errand_that_people_saw(way: str) -> None:
     served = way == "the same"
     assert answer.status is (CallStatus.DONE if served else CallStatus.HELD)
     assert bool(desk.made("pay")) is served
+
+
+@pytest.mark.parametrize(("judged", "served"), [(None, True), (True, True), (False, False)])
+async def test_an_approval_ends_when_a_model_judges_otherwise(
+    judged: bool | None, served: bool
+) -> None:
+    """What it said at first rests on nothing that it read."""
+    desk = await till_desk(till("wise(user)"), "")
+    given: dict[str, JSON] = {"user": "ann", "amount": 1}
+    await desk.start("pay", **given)
+    await desk.push()
+    await desk.held("pay", "`wise` must be true", **given)
+    (held,) = desk.session.held_calls
+    await desk.session.decide("approve", held.call_id, by="Clara", role="operator")
+    if judged is not None:
+        judgement = JudgeCheck(held.facts[0]["function"], {"user": "ann"}, judged)
+        assert (await desk.session.operate(judgement)).accepted
+    answer = await desk.call("pay", **given)
+    assert answer.status is (CallStatus.DONE if served else CallStatus.HELD)

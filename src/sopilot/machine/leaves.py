@@ -351,14 +351,13 @@ class Prover:
         event that may have changed what the leaf reads."""
         layout = self.program.functions[function]
         verdict = self.leaf(function, values)
-        value = self.process.verdicts.get(rule_key(function, values))
-        by_model = value is not None and layout.function.verdict is None
+        judged = self.process.verdicts.get(rule_key(function, values))
         return {
             "predicate": verdict.predicate,
             "function": function,
             "must_be": wanted,
             "is": verdict.holds,
-            "judged": value.holds if value is not None and by_model else None,
+            "judged": judged.holds if judged is not None else None,
             "answers": [[item.call_seq, item.seq] for item in self._looked_at(layout, values)],
             "changed": self._changed(layout),
         }

@@ -130,10 +130,10 @@ class SecretPlaces:
         return result, strange if meant is event else self.strange_in(event)
 
     def _supplied(self, kind: str, payload: Mapping[str, JSON]) -> _Supplied | None:
-        inner = payload.get("operation") if kind == "rejected" else payload.get("details")
-        if kind == "rejected" and isinstance(inner, Mapping):
-            return self._supplied(str(inner.get("operation")), inner)
-        if kind == "note" and isinstance(inner, Mapping):
+        inner = payload.get("operation" if kind == "rejected" else "details")
+        if isinstance(inner, Mapping):
+            if kind == "rejected":
+                return self._supplied(str(inner.get("operation")), inner)
             payload = inner
         arguments = payload.get("arguments")
         if not isinstance(arguments, Mapping) or not arguments:
