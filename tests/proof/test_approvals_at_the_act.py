@@ -16,7 +16,7 @@ from attack_desk import (
 )
 
 from sopilot.session import admission
-from sopilot.trace.events import Amend, Complete, JudgeCheck
+from sopilot.trace.events import Amend, Complete, Fail, JudgeCheck
 from sopilot.values.json import JSON
 from sopilot.views.step_answers import CallStatus
 
@@ -140,6 +140,25 @@ async def test_an_amended_call_is_what_the_process_is_about() -> None:
     assert (await desk.call("pay", user="a", amount=500)).status is CallStatus.HELD
     assert (await desk.session.operate(Complete())).accepted
     assert desk.made("pay") == [{"user": "a", "amount": 200}]
+
+
+async def test_an_amendment_that_changes_nothing_is_no_dead_end_for_a_later_process() -> None:
+    """An approval of an unproven call counts for its own process: people are asked anew."""
+    desk = await open_desk(ACCOUNT, lambda *_: {"balance": 300})
+    values: dict[str, JSON] = {"user": "a", "amount": 500}
+    for attempt in (1, 2):
+        await desk.start("pay", **values)
+        await desk.push({"read_account": {"user": "a"}})
+        await desk.held("pay", "`covered` must be true, but is false", **values)
+        request = desk.session.held_calls[-1]
+        assert (len(desk.session.held_calls), request.approvals) == (attempt, 0)
+        await desk.session.decide(
+            "amend", request.call_id, by="Clara", role=request.roles[0], arguments=values
+        )
+        if attempt == 1:
+            assert (await desk.session.operate(Fail("not now"))).accepted
+    assert (await desk.call("pay", **values)).status is CallStatus.DONE
+    assert desk.made("pay") == [values]
 
 
 AMENDED = """

@@ -362,7 +362,7 @@ def amended_since(session: Session, action: str, arguments: Mapping[str, JSON]) 
         requested = session.own_events[held.seq].details["arguments"]
         is_this = held.action == action and same(requested, dict(arguments))
         if is_this and _same_errand(session, held):
-            return held if held.amended else None
+            return held if held.amended and not held.serves(action, arguments) else None
     return None
 
 
