@@ -45,6 +45,44 @@ def test_a_wrong_password_opens_no_gate_however_it_is_written(
     assert shop.paid == []
 
 
+NO_SUCCESS: list[Any] = [
+    None, False, 0, "", [], {}, "Error: wrong password", "Failed: wrong password",
+    {"error": "wrong password"}, {"ok": False}, {"success": False}, {"result": None},
+    {"result": False}, {"status": "error"}, {"status": 401},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fails_next", [False, True])
+@pytest.mark.parametrize("answer", NO_SUCCESS, ids=repr)
+def test_an_answer_that_is_empty_or_reports_an_error_opens_no_gate(
+    tmp_path: Path, answer: Any, fails_next: bool
+) -> None:
+    """Although the login that answers it doesn't raise. A later failure doesn't hide the answer."""
+    shop, answers = Shop(), [answer, "known"]
+
+    def login(customer: str, password: str) -> Any:
+        if not answers:
+            raise sopilot.ToolFailed("busy")
+        return answers.pop(0)
+
+    login, find_order, refund = guarded(tmp_path, PLAIN, login, shop.find_order, shop.refund)
+    with sopilot.conversation("c-1"):
+        login("anna", "guess")
+        if fails_next:
+            answers.clear()
+            with pytest.raises(sopilot.ToolFailed):
+                login("anna", "guess")
+            answers.append("known")
+        find_order("anna", "o-1")
+        with pytest.raises(sopilot.NotCarriedOut, match="busy|nothing or an error"):
+            refund("anna", "o-1", 50)
+        assert shop.paid == []
+        login("anna", "guess")
+        find_order("anna", "o-1")
+        refund("anna", "o-1", 50)
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
 BASKETS = """
 handbook: baskets
 actions:

@@ -46,6 +46,12 @@ class Counter(Desk):
     def login(self, user: str = "ann") -> Self:
         return self.tool("login", {"user": user, "password": "x"}, {"ok": True})
 
+    def answered_login(self, *answers: Any) -> Self:
+        """Logins that don't fail, with these answers, and all the other checks."""
+        for answer in answers:
+            self.tool("login", {**ANN, "password": "x"}, answer)
+        return self.orders(a=True).screen()
+
     def orders(self, **delivered: bool) -> Self:
         listed = [{"number": number} for number in delivered]
         self.tool("find_orders", ANN, {"orders": listed})
@@ -133,8 +139,8 @@ def at_the_counter() -> dict[str, Desk]:
         "logged out by another": ready().tool("logout", BOB, {}).refund(),
         "logout failed": ready().tool("logout", ANN, "no", ok=False).refund(),
         "another customer since": ready().login("bob").refund(),
-        "another customer by another gate": ready().tool("fingerprint", BOB, {}).refund(),
-        "the same customer by another gate": ready().tool("fingerprint", ANN, {}).refund(),
+        "another customer by another gate": ready().tool("fingerprint", BOB, True).refund(),
+        "the same customer by another gate": ready().tool("fingerprint", ANN, True).refund(),
         "another customer by mail": ready().mail("bob").refund(),
         "the same customer by mail": ready().mail("ann").refund(),
         "another customer, unanswered": ready()
@@ -147,9 +153,9 @@ def at_the_counter() -> dict[str, Desk]:
         "logged out on another connection": ready().tool("logout", ANN, {})
         .note("connected", **asked("login")).refund(),
         "found without a name": Counter().tool("find_by_mail", {"mail": "a@b.c"}, {}).letter(),
-        "closed": Counter().tool("fingerprint", ANN, {}).letter().close(),
-        "closed for another": Counter().tool("fingerprint", ANN, {}).letter().close("bob"),
-        "closed at once": Counter().tool("fingerprint", ANN, {}).close(),
+        "closed": Counter().tool("fingerprint", ANN, True).letter().close(),
+        "closed for another": Counter().tool("fingerprint", ANN, True).letter().close("bob"),
+        "closed at once": Counter().tool("fingerprint", ANN, True).close(),
         "no order": Counter().login().orders().screen().refund(),
         "one order was not read": Counter().login().orders(a=True)
         .tool("find_orders", ANN, {"orders": [{"number": "a"}, {"number": "b"}]}).screen().refund(),
@@ -197,7 +203,10 @@ def at_the_counter() -> dict[str, Desk]:
         },
         "read after the goal": ready().refund(end=False).screen().do(Complete("done")),
         "sent after the goal": ready().refund(end=False).tool("send", ANN, {}),
-        "a letter by fingerprint": Counter().tool("fingerprint", ANN, {})
+        "a login that answers nothing": Counter().answered_login(None).refund(),
+        "a login that answers an error": Counter().answered_login(True, "Error: no").refund(),
+        "a login after an error": Counter().answered_login("Error: no", True).refund(),
+        "a letter by fingerprint": Counter().tool("fingerprint", ANN, True)
         .do(Start("send", ANN, act="act")).tool("send", {**ANN, "copy": "bob"}, {}),
         # --- people
         "no approval": ready().refund(500),
@@ -321,11 +330,11 @@ def step_by_step() -> dict[str, Desk]:
         "told nothing": listed().do(AssistantSaid("Page 12 of 14711, eve!"), Fail("x")),
         "told before": listed().do(Fail("x"), AssistantSaid("We can't do that at present.")),
         "set aside": begun().do(UserSaid("rather a letter"), Start("send", ANN), Call())
-        .tool("fingerprint", ANN, {}).do(Return(True)).tool("send", ANN, {}).do(Complete("done"))
+        .tool("fingerprint", ANN, True).do(Return(True)).tool("send", ANN, {}).do(Complete("done"))
         .do(Fail("set aside")),
         "set aside, and then amended": begun()
         .do(UserSaid("rather a letter"), Start("send", ANN), Call())
-        .tool("fingerprint", ANN, {}).do(Return(True)).tool("send", ANN, {}).do(Complete("done"))
+        .tool("fingerprint", ANN, True).do(Return(True)).tool("send", ANN, {}).do(Complete("done"))
         .do(Amend({"amount": 6}), Fail("set aside")),
         "asked for what is known": Counter().do(Start("refund", {**ANN, "amount": 5}))
         .do(AssistantSaid("Which user?"), UserSaid("no idea"), Fail("x")),
@@ -399,7 +408,7 @@ def without_a_machine() -> dict[str, tuple[Desk, Mapping[str, Any]]]:
             ended(Counter().login()), {**goal, "offered": ["login", "screen", "refund"]},
         ),
         "changed over": (
-            asked("rather send it").tool("fingerprint", ANN, {}).tool("send", ANN, {}), goal,
+            asked("rather send it").tool("fingerprint", ANN, True).tool("send", ANN, {}), goal,
         ),
         "a withheld reply": (
             masked(asked("rather send it").tool("send", ANN, {}), "text"), goal,

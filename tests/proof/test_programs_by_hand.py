@@ -166,7 +166,7 @@ functions:
 @pytest.mark.parametrize("code", ["", "wrong", "right"])
 async def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> None:
     def world(name: str, given: Mapping[str, JSON]) -> JSON | ToolResult:
-        return ToolResult(given.get("code") in (None, "right"), {})
+        return ToolResult(given.get("code") in (None, "right"), {"sent": True})
 
     desk = await open_by_hand(world, TWO_STEPS)
     await desk.start("pay", user="u")

@@ -28,6 +28,7 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, ActionFacts, Kind, Local, Unknown
 from sopilot.trace.redaction import has_withheld, is_reference
+from sopilot.values.answers import shows_success
 from sopilot.values.json import (
     JSON,
     MISSING,
@@ -574,7 +575,14 @@ class GateEvidence(LeafEvidence):
     def _opened(self, calls: Mapping[Act, SessionCall]) -> LeafReading:
         seqs = {item.answered for item in calls.values() if item.answered is not None}
         evidence = tuple(sorted(seqs))
-        if self.layout.function.verdict is None:
+        function = self.layout.function
+        if function.verdict is None:
+            for call in () if function.is_fact else calls.values():
+                if is_reference(call.value):
+                    raise Unreadable
+                if not shows_success(call.value):
+                    shown = {"action": call.action, "seq": call.answered}
+                    return self._lacking(VERDICT, sentence("answer-opens-nothing", **shown))
             return self._reading(holds=True, grade=ProofLevel.PROVEN, evidence=evidence)
         named: dict[str, JSON] = {}
         for act, call in calls.items():

@@ -30,6 +30,7 @@ from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Check, Function, Kind
 from sopilot.program.walk import passed_values
 from sopilot.trace.events import Event
+from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON
 
 _BESIDE = ("evidence-wrong-call", "evidence-wrong-arguments")
@@ -277,7 +278,11 @@ class ReturnReview:
             return self._judged(telling)
         if function.kind is Kind.GATE and admitted:
             # A gate is open when the action that opens it succeeded, and not before.
-            return any(result.ok for result in admitted), False
+            answers = [result.value for result in admitted if result.ok]
+            if not answers:
+                return False, False
+            opened = function.is_fact or any(map(shows_success, answers))
+            return opened or None, not opened
         return None, False
 
     def _judged(self, telling: Sequence[CallRecord]) -> tuple[bool | None, bool]:

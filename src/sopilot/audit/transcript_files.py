@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 
 from sopilot.audit.state import SessionCall
 from sopilot.messages.errors import UserMistake, mistake
+from sopilot.values.answers import is_error, is_failure
 from sopilot.values.json import JSON, escape_references, parts_of, plain, plain_mapping, unique
 
 _TOOL_LIKE = re.compile(
@@ -210,9 +211,6 @@ LONGEST_VALUE = 200_000
 _RAISED = re.compile(r"\s*[A-Za-z_.]+(Error|Exception)\b")
 
 
-_FAILED = re.compile(r"\s*(failed|failure)\b", re.IGNORECASE)
-
-
 _FAILED_STATUS = ("error", "failed", "failure")
 
 
@@ -225,9 +223,6 @@ _NO_RESULT = (
     "rejected",
     "timeout",
 )
-
-
-_ERROR_KEYS = ("error", "errors", "isError", "is_error")
 
 
 _NO_SUCCESS = re.compile(
@@ -247,9 +242,6 @@ _SUCCESS = re.compile(
     r"ok|success|succeeded|done|valid|accepted|(?:is_?)?(?:logged_?in|auth\w*|verified)", re.I
 )
 """Fields that report whether a call succeeded."""
-
-
-_ERROR = re.compile(r"\s*(([A-Za-z_.]*(Error|Exception)|error)\b|Traceback )")
 
 
 @dataclass(frozen=True, slots=True)
@@ -480,26 +472,6 @@ def read_value(written: object) -> object:
         return ast.literal_eval(written)
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         return written
-
-
-def is_error(native: object) -> bool:
-    """Most tools say so when they fail: an object with an error, or an error's own text."""
-    if isinstance(native, Mapping):
-        return any(native.get(name) for name in _ERROR_KEYS)
-    return isinstance(native, str) and _ERROR.match(native) is not None
-
-
-def is_failure(native: object) -> bool:
-    """Whether it is an error, or an answer that reports no success."""
-    if isinstance(native, Mapping):
-        codes = (native.get(name) for name in ("status", "status_code", "statusCode"))
-        return (
-            is_error(native)
-            or any(str(native.get(name)).lower() == "false" for name in ("success", "ok"))
-            or str(native.get("status")).lower() == "error"
-            or any(type(code) is int and 400 <= code < 600 for code in codes)
-        )
-    return is_error(native) or (isinstance(native, str) and _FAILED.match(native) is not None)
 
 
 def is_unclear(native: object) -> bool:

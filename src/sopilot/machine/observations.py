@@ -92,7 +92,7 @@ def _amended(programs: Programs, configuration: Configuration, fields: Fields) -
     }
 
 
-_NO_HISTORY = (NEVER, NEVER, NEVER)
+_NO_HISTORY = (NEVER, NEVER, None, NEVER)
 
 
 def domain_result(
@@ -158,12 +158,13 @@ def _answered(answers: Answers, observed: CallRecord, unknown: bool) -> Answers:
         and 0 <= spoken_at(observed.value) < spoken_at(earlier.value)
     ):
         return answers
-    succeeded, request, touched = earlier[-3:] if earlier is not None else _NO_HISTORY
+    *success, touched = earlier[-4:] if earlier is not None else _NO_HISTORY
     if observed.ok:
-        succeeded, request, touched = observed.seq, observed.call_seq, max(observed.seq, touched)
+        success = [observed.seq, observed.call_seq, observed.value]
+        touched = max(observed.seq, touched)
     elif unknown:
         touched = UNRESOLVED
-    newest = made(CallRecord, (*observed[:11], succeeded, request, touched))
+    newest = made(CallRecord, (*observed[:11], *success, touched))
     return {**answers, observed.action: {**of_action, key: newest}}
 
 

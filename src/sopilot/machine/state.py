@@ -76,10 +76,10 @@ class CallRecord(NamedTuple):
     call was made. ``heard`` is the user's latest message since a question was put. ``uses`` are
     the user's answers that the call rests on, each of which serves one call.
 
-    The last three are set in the newest record of a call in ``Configuration.answers``:
-    ``succeeded`` is the seq of its latest success and ``success_call`` that of its call;
-    ``touched`` is the latest answer after which it may have been carried out, ``UNRESOLVED`` once
-    a call broke off.
+    The last four are set in the newest record of a call in ``Configuration.answers``:
+    ``succeeded`` is the seq of its latest success, ``success_call`` that of its call and
+    ``success_value`` its answer; ``touched`` is the latest answer after which it may have been
+    carried out, ``UNRESOLVED`` once a call broke off.
     """
 
     call_seq: int
@@ -95,6 +95,7 @@ class CallRecord(NamedTuple):
     value: JSON = None
     succeeded: int = NEVER
     success_call: int = NEVER
+    success_value: JSON = None
     touched: int = NEVER
 
 

@@ -19,6 +19,15 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "write `schema: {{minimum: 0}}` at the input, or add `{name} > 0` to the verdict",
         "在该输入中写 `schema: {{minimum: 0}}`，或在 verdict 中加上 `{name} > 0`",
     ),
+    "gate-without-verdict": (
+        "`{gate}` is open after any answer of `{action}` that isn't empty and reports no error: "
+        "a look-up may answer \"no such customer\" without failing",
+        "`{action}` 的回答只要不为空、未报错，`{gate}` 就会通过：查询可能不报错而回答“查无此人”",
+    ),
+    "add-gate-verdict": (
+        "write a `verdict` over the answer, such as `verdict: result.customer == customer`",
+        "为其回答写 `verdict`，例如 `verdict: result.customer == customer`",
+    ),
     # --- steps that do not fit ---
     "unknown-goal": ("there is no program named {goal}; {hint}", "没有名为 {goal} 的请求；{hint}"),
     "unknown-parameter": ("`{goal}` takes no {name}; {hint}", "`{goal}` 没有参数 {name}；{hint}"),
@@ -356,6 +365,11 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "不同的验证方式相互矛盾",
     ),
     "calls-overlap": ("calls of `{action}` overlap", "`{action}` 的调用相互重叠"),
+    "answer-opens-nothing": (
+        "`{action}` answered with nothing or an error (#{seq}), which opens no gate without a "
+        "`verdict`",
+        "`{action}` 的回答为空或报错（#{seq}），没有 `verdict` 的验证环节不能据此通过",
+    ),
     "order-unknown": (
         "it is unknown whether `{action}` or its end came last",
         "无法确定 `{action}` 与其结束的先后",

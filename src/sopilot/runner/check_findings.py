@@ -25,6 +25,7 @@ from sopilot.handbook.model import Action, Handbook, Procedure
 from sopilot.handbook.reader import read_handbook
 from sopilot.handbook.requirements import Constant, Name, Term, leaves
 from sopilot.handbook.yaml import locate, locate_requirement
+from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Diagnostic, Place, Severity
 from sopilot.messages.errors import UserMistake
 from sopilot.program.codec import program_from_yaml
@@ -37,6 +38,8 @@ from sopilot.values.schema import READ
 _LIKE_A_SECRET = re.compile(
     r"passw(or)?d|pass_?(code|phrase|key)|secret|(^|_)pin$|(api|private|access)_?key|(^|_)(cvv|cvc)$"
 )
+
+_LOOK_UP = re.compile(r"(find|get|fetch|read|look|search|query|list|show|load)(_|$)")
 
 _OPPOSITES = {
     "login": ("logout", "logoff"), "log": ("logout",), "signin": ("signout",),
@@ -77,6 +80,7 @@ class _Gaps:
         yield from self._hidden_inputs()
         yield from self._readers_as_goals()
         yield from self._gates_left_open()
+        yield from self._gates_of_look_ups()
         yield from self._unread_keywords()
         yield from self._never_proven()
         for name, compiled in compile_handbook(self.handbook).items():
@@ -181,6 +185,21 @@ class _Gaps:
                     f"`{gate.name}` stays open after `{name}`, which seems to end it",
                     locate(self.text, self.source, "predicates", gate.name),
                     f"write `closed_by: {name}(…)` if it does",
+                    Severity.NOTE,
+                )
+
+    def _gates_of_look_ups(self) -> Iterator[Diagnostic]:
+        """Gates that a look-up opens: it may answer "no such customer" without failing."""
+        for gate in self.handbook.predicates.values():
+            if gate.established_by is None or gate.verdict is not None:
+                continue
+            opening = self.handbook.actions[gate.established_by.action]
+            if opening.read_only or _LOOK_UP.match(opening.name):
+                yield Diagnostic(
+                    "gate-without-verdict",
+                    sentence("gate-without-verdict", gate=gate.name, action=opening.name),
+                    locate(self.text, self.source, "predicates", gate.name),
+                    sentence("add-gate-verdict"),
                     Severity.NOTE,
                 )
 

@@ -14,6 +14,7 @@ from sopilot.handbook.requirements import Name, Path
 from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act
+from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON, same
 
 
@@ -69,7 +70,7 @@ class VerdictJudge:
         if known.done is not None:
             return self._was_done(known, arguments, succeeded)
         if known.is_gate and (known.verdict is None or not succeeded):
-            return bool(succeeded)  # nothing has opened it
+            return any(shows_success(item.value) for item in succeeded)  # or nothing has opened it
         if not known.tool_free and not succeeded:
             raise CannotJudge(f"no tool result is about `{predicate}`")
         if known.verdict is not None:
