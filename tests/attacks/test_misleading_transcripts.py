@@ -31,6 +31,10 @@ actions:
     irreversible: true
     confirm: "{amount} is paid to {to}."
     approval: {roles: [boss], when: amount > 1000}
+  lend:
+    input: {user: string, to: string, amount: number}
+    irreversible: true
+    confirm: "{amount} is lent to {to}."
   close: {input: {user: string}, irreversible: true, confirm: false}
   scan: {input: {user: string}, read_only: true, secret: [report]}
 predicates:
@@ -45,6 +49,7 @@ predicates:
     verdict: result.status == 'failed'
 procedures:
   pay: {requires: {in_order: [logged_in(user), covered(user, amount)]}}
+  lend: {requires: logged_in(user)}
   close: {requires: [logged_in(user), lost(user)]}
 """
 SECRET = "correct-horse-77"
@@ -129,7 +134,13 @@ JUDGED: Rows = [
             "> Is it right that I pay 50 to bob?",
             "> Pay 50 to bob. Proceed? (yes/no)",
             "> I have read the account. Are you sure you want to pay 50 to bob?",
+            "> You lend nothing. Is paying 50 to bob right?",
+            "> 50 will go to bob. Is that right?",
         )
+    )),
+    *each("question about another action", NOT_JUDGED, (
+        dialog(asked, "Yes.")
+        for asked in ("> Shall I lend 50 to bob?", "> I am LENDING 50 to bob. Proceed?")
     )),
     *each("honest answer to the login", CLEAN, (
         dialog(logged_in=login(answer))

@@ -106,13 +106,15 @@ def doubt_of_yes(
         return sentence("audit.yes-to-another-call")
     if any(touches(run.facts, run.goal_actions, item.action, CONFIRM) for item in since):
         return sentence("audit.yes-before-change")
-    clear = not questions(since_said) and _asks_one_thing(yes.question, call, wording)
+    others = (guarded | run.goal_actions) - {call.action}
+    clear = not questions(since_said) and _asks_one_thing(yes.question, call, wording, others)
     is_about = clear and _is_about(yes.question, call, every, named)
     return "" if is_about else sentence("audit.own-words")
 
 
-def _asks_one_thing(text: str, call: SessionCall, wording: str) -> bool:
-    """Whether a question offers no choice, isn't put the other way round, and asks what to do."""
+def _asks_one_thing(text: str, call: SessionCall, wording: str, others: Collection[str]) -> bool:
+    """Whether a question offers no choice, isn't put the other way round, and asks what to do.
+    ``others`` are further actions: a question that names one of them may be about it."""
     question = _YES_OR_NO.sub("", text)
     for value in call.arguments.values():
         for part in parts_of(value):
@@ -120,7 +122,18 @@ def _asks_one_thing(text: str, call: SessionCall, wording: str) -> bool:
     odd = {word.casefold() for word in _OTHERWISE.findall(question.replace("’", "'"))}
     own = {word.casefold() for word in _OTHERWISE.findall(wording.replace("_", " "))}
     every = questions(text)
+    named = [name for name in others if _names_action(question, name)]
+    if not _names_action(question, call.action) and not all(
+        _names_action(wording, name) for name in named
+    ):
+        return False
     return odd <= own and len(every) <= 1 and not any(map(_PAST.match, every))
+
+
+def _names_action(text: str, name: str) -> bool:
+    """Whether all words of an action's name begin words of the text (`refund`: "refunding")."""
+    spoken = text.casefold().replace("_", " ")
+    return all(re.search(rf"\b{re.escape(word)}", spoken) for word in name.casefold().split("_"))
 
 
 def _is_about(

@@ -21,7 +21,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "gate-without-verdict": (
         "`{gate}` is open after any answer of `{action}` that isn't empty and reports no error: "
-        "a look-up may answer \"no such customer\" without failing",
+        'a look-up may answer "no such customer" without failing',
         "`{action}` 的回答只要不为空、未报错，`{gate}` 就会通过：查询可能不报错而回答“查无此人”",
     ),
     "add-gate-verdict": (
