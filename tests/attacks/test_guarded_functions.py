@@ -74,7 +74,7 @@ def test_an_answer_that_is_empty_or_reports_an_error_opens_no_gate(
                 login("anna", "guess")
             answers.append("known")
         find_order("anna", "o-1")
-        with pytest.raises(sopilot.NotCarriedOut, match="busy|nothing or an error"):
+        with pytest.raises(sopilot.NotCarriedOut, match=r"busy|nothing or an error"):
             refund("anna", "o-1", 50)
         assert shop.paid == []
         login("anna", "guess")

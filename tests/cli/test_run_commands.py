@@ -200,7 +200,7 @@ predicates:
 procedures:
   hand_out: {requires: known(who)}
 """)
-    (tea_room / "results.yaml").write_text("{check_in: {}, hand_out: {}}")
+    (tea_room / "results.yaml").write_text("{check_in: true, hand_out: {}}")
     run = ("run", "desk.yaml", "--results", "results.yaml", "--input", "who=Ann", "--input")
     for pin in ("pin=0471", "pin=4711"):
         ran = call(*run, pin)

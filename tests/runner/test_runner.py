@@ -464,9 +464,10 @@ async def test_a_question_shows_the_user_what_a_model_tries_to_hide(
     (tmp_path / "book.yaml").write_text(ACCOUNTS, "utf-8")
     closed: list[str] = []
 
-    def login(user: str, pin: str) -> None:
+    def login(user: str, pin: str) -> bool:
         if pin != "1234":
             raise sopilot.ToolFailed("wrong pin")
+        return True
 
     tools = {"login": login, "close": lambda user: closed.append(user)}
     runner = sopilot.load(tmp_path / "book.yaml", store=MemoryStore())

@@ -70,13 +70,13 @@ def test_a_gate_cannot_be_decreed() -> None:
 @pytest.mark.parametrize(
     ("written", "ok", "value"),
     [
-        ("ok", True, None),
+        ("ok", True, True),
         ("failed", False, None),
         ("'ok'", True, "ok"),
         ("{balance: 3}", True, {"balance": 3}),
         ("{result: [1, 2]}", True, [1, 2]),
         ("{failed: {error: denied}}", False, {"error": "denied"}),
-        ("{when: {user: Ada}}", True, None),
+        ("{when: {user: Ada}}", True, True),
         ("7", True, 7),
     ],
 )

@@ -145,7 +145,7 @@ def test_the_ending_is_the_meaning_of_the_tree(truth: dict[str, bool]) -> None:
             "purpose": "a roof",
         },
         tools={
-            "login": (ScriptedAnswer(ToolResult(truth["logged_in"], None)),),
+            "login": (ScriptedAnswer(ToolResult(truth["logged_in"], truth["logged_in"])),),
             "read_file": (
                 ScriptedAnswer(
                     ToolResult(True, {"solvent": truth["solvent"], "guarantor": truth["guarantor"]})

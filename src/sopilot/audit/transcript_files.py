@@ -279,7 +279,8 @@ class UserWords(NamedTuple):
 class Transcript:
     """``replies`` counts the user's messages after the request, where known; ``dialog`` is what
     both sides said then, and ``values`` are those that the user gave by name. ``now`` is the time
-    of all of it, where known. ``instructions`` are the messages of the system and its developer."""
+    of all of it, where known; ``times`` are the events that record another one, with that time.
+    ``instructions`` are the messages of the system and its developer."""
 
     calls: tuple[SessionCall, ...]
     replies: int = 0
@@ -289,6 +290,11 @@ class Transcript:
     user_messages: tuple[UserWords, ...] = ()
     agent_messages: tuple[AgentWords, ...] = ()
     instructions: tuple[int, ...] = ()
+    times: tuple[tuple[int, str], ...] = ()
+
+    def time_at(self, seq: float) -> str:
+        """The time when an event took place; empty if it isn't known."""
+        return next((now for at, now in reversed(self.times) if at < seq), self.now)
 
 
 def read_messages(

@@ -49,6 +49,7 @@ from sopilot.handbook.wording import denied, fill, template
 from sopilot.machine.layout import FunctionLayout, ProgramLayout
 from sopilot.machine.replay import Replay
 from sopilot.program.model import Act
+from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON, MISSING, Judge, Missing, agree
 
 Truth = bool | None
@@ -192,7 +193,7 @@ UNPROVEN = frozenset({VERDICT, GATE, PART})
 
 @dataclass(slots=True)
 class Reading:
-    """The calls so far, and what they show. ``now`` is the time of all of it, where known."""
+    """The calls so far, and what they show. ``now`` is the time of the present one, where known."""
 
     handbook: Handbook
     judge: Judge
@@ -216,6 +217,11 @@ class Reading:
             if others:
                 self._compiled(replace(self.handbook, procedures=others))
         return self._run
+
+    def set_time(self, now: str) -> None:
+        self.now = now
+        if self._run is not None:
+            self._run.clock = now
 
     def without_time(self) -> Reading:
         return Reading(self.handbook, self.judge, calls=self.calls)
@@ -287,7 +293,7 @@ class Reading:
         if calls is None or (predicate.question and not calls):
             return None
         if predicate.is_gate and predicate.verdict is None:
-            return _happened(calls)
+            return _happened(calls, opening=True)
         reading = self.read(leaf, values)
         return reading.holds if reading is not None else None
 
@@ -297,7 +303,7 @@ class Reading:
         if calls is None:
             return True
         if predicate.done is not None or (predicate.is_gate and predicate.verdict is None):
-            return _happened(calls) is None
+            return _happened(calls, opening=predicate.is_gate) is None
         if not leaf.wanted or (predicate.question and not calls):
             return False
         if supporting_calls(self.handbook, leaf, values, self._telling()) is None:
@@ -349,10 +355,12 @@ class Reading:
         return fill(words, {**self.handbook.parameters, **holes, **known})
 
 
-def _happened(calls: Sequence[SessionCall]) -> Truth:
-    if any(call.ok and not call.unclear for call in calls):
+def _happened(calls: Sequence[SessionCall], *, opening: bool = False) -> Truth:
+    """Whether a call took effect. The answer to one that opens a gate must show it."""
+    made = [call for call in calls if call.ok and not call.unclear]
+    if any(not opening or shows_success(call.value) for call in made):
         return True
-    return None if any(call.awaited or call.unclear for call in calls) else False
+    return None if made or any(call.awaited or call.unclear for call in calls) else False
 
 
 def _inputs(action: Action) -> Binding:

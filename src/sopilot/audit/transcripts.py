@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from math import inf
 
 from sopilot.audit.audit import judge_chain
 from sopilot.audit.call_reading import AGAINST
@@ -72,8 +73,7 @@ def audit_transcript(
         if action is not None and not action.is_guarded and call.ok and not call.is_readable:
             why = sentence("audit.arguments-unreadable", action=call.action)
             return not_judged(NotJudged(Unjudgeable.NOT_IN_TRANSCRIPT, why, None), session_id)
-    reading = Reading(handbook, judge, transcript.now)
-    review = Review(reading, transcript, (goal,) if goal is not None else ())
+    review = Review(Reading(handbook, judge), transcript, (goal,) if goal is not None else ())
     review.judge_calls()
     if goal is not None and not review.attempted(goal):
         review.judge_refusal(goal, frozenset())
@@ -165,8 +165,10 @@ class Review:
     def judge_calls(self) -> None:
         done_at = self.done_at()
         for call in self.transcript.calls:
+            self.reading.set_time(self.transcript.time_at(call.seq))
             with self.reading.before(call) if self._is_guarded(call) else nullcontext():
                 self.judge_call(call, after=done_at is not None and self._is_after(done_at, call))
+        self.reading.set_time(self.transcript.time_at(inf))
 
     def _is_after(self, done_at: int, call: SessionCall) -> bool:
         """Whether a call comes after the goals without another word of the user."""
@@ -634,7 +636,7 @@ def audit_untracked(
         missing = NotJudged(why.reason, sentence("audit.call-withheld"))
         return not_judged(missing, session_id, chain=whole, findings=[broken] if broken else ())
     review = Review(
-        Reading(handbook, judge, transcript.now),
+        Reading(handbook, judge),
         transcript,
         _pursued(handbook, transcript, goal),
         own=True,
@@ -692,7 +694,7 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
             call.answered, call.ok, call.value = call.seq, payload["ok"], payload.get("value")
             call.unknown = payload.get("unknown") is True
     by_runtime = [event for event in events if event.actor == Actor.RUNTIME]
-    clock = [event.details for event in by_runtime if event.note == CLOCK]
+    read = [event for event in by_runtime if event.note == CLOCK]
     turns = _turns(events, "user_said")
     spoken = [*_turns(events, "assistant_said"), *turns[1:]]
     return Transcript(
@@ -701,7 +703,7 @@ def transcript_of(events: Sequence[Event]) -> Transcript:
         # Words that are withheld may have been any: then nothing is known of any.
         "" if None in spoken else "\n".join(filter(None, spoken)),
         _named_values("\n".join(filter(None, turns))),
-        str(clock[-1].get("now", "")) if clock else "",
+        times=tuple((event.seq, str(event.details.get("now", ""))) for event in read),
     )
 
 

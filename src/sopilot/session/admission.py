@@ -147,6 +147,8 @@ async def admit_unguarded(
     hold = under_way(session, action)
     if hold is not None:
         return await hold_call(session, action, arguments, call_id, hold)
+    if action in session.machine.programs.goal_actions:
+        await session.look_at_clock()
     return Admitted(DomainCall(session.ledger.fresh_id(call_id), action, arguments))
 
 

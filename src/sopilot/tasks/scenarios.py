@@ -256,7 +256,7 @@ class SuiteReader:
     def _answer(self, node: Node, what: str, inputs: Collection[str]) -> ScriptedAnswer:
         """``ok``, ``failed``, a mapping with ``result`` or ``failed``, or the result itself."""
         if isinstance(node, ScalarNode) and not node.style and node.text in ("ok", "failed"):
-            return ScriptedAnswer(ToolResult(node.text == "ok", None))
+            return ScriptedAnswer(WORKED if node.text == "ok" else ToolResult(False, None))
         keys = [key.text for key, _ in node.pairs] if isinstance(node, MapNode) else []
         if not any(key in ANSWER_KEYS for key in keys):
             value = json_value(self.report, node, f"the result of {what}")
@@ -270,7 +270,7 @@ class SuiteReader:
             if key in result:
                 value = json_value(self.report, result[key].value, f"the {key} of {what}")
                 return ScriptedAnswer(ToolResult(ok, value), when)
-        return ScriptedAnswer(ToolResult(True, None), when)
+        return ScriptedAnswer(WORKED, when)
 
     def _when(self, result: Fields, what: str, known: Collection[str]) -> dict[str, JSON]:
         wanted: dict[str, JSON] = {}
@@ -500,8 +500,8 @@ def _scripted(value: JSON) -> ScriptedAnswer:
     return ScriptedAnswer(ToolResult(True, value))
 
 
-UNSIMULATED = ToolResult(True, None)
-"""Answer of a tool that the scenario doesn't mention: success without a value."""
+WORKED = ToolResult(True, True)
+"""The answer ``ok``, and that of a tool that the scenario doesn't mention."""
 
 
 class SimulatedTools:
@@ -535,7 +535,7 @@ class SimulatedTools:
     def _answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         listed = self._answers.get(name, ())
         if not listed:
-            return UNSIMULATED
+            return WORKED
         fitting = [index for index, answer in enumerate(listed) if fits(answer.when, arguments)]
         fitting = [index for index in fitting if listed[index].when] or fitting
         if not fitting:
