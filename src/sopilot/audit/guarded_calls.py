@@ -79,13 +79,14 @@ def needs_approval(
     *,
     otherwise: bool | None = True,
 ) -> bool | None:
-    """Whether the handbook's condition for an approval is met; ``otherwise``: it has no value."""
+    """Whether the handbook's condition for an approval is met; ``otherwise``: it is undecided."""
     if when is None or judge is None:
         return True
     try:
-        return judge(when, {**({"now": clock} if clock else {}), **values}) is not False
+        met = judge(when, {**({"now": clock} if clock else {}), **values})
     except SopilotError:
         return otherwise
+    return otherwise if met is None else met
 
 
 OPERATOR = "operator"

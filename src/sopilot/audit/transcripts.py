@@ -506,10 +506,12 @@ class Review:
         if approval is None or not done:
             return
         known = {**self.handbook.parameters, **call.arguments}
-        if not needs_approval(approval.when, self.reading.judge, self.reading.now, known):
+        judge, now = self.reading.judge, self.reading.now
+        asked = needs_approval(approval.when, judge, now, known, otherwise=None)
+        if asked is False:
             return
         needed = sentence("audit.needs", n=approval.needed, roles=", ".join(approval.roles))
-        if self.own:
+        if self.own and asked:
             why = sentence("audit.no-approval", action=call.action, needed=needed)
             self._find("approval-missing", call.seq, why, severity=Severity.WARNING)
         else:
