@@ -249,3 +249,40 @@ async def test_of_two_successes_guard_and_audit_name_the_one_answered_last() -> 
     await desk.done("redeem", user="u")
     await desk.session.operate(Complete())
     assert errors(desk) == []
+
+
+@pytest.mark.parametrize(
+    ("action", "given", "held"),
+    [
+        ("read_user", {"user": "bob"}, False),  # it identifies nobody
+        ("by_phone", {"user": "ann", "number": "1"}, False),
+        ("by_phone", {"user": "bob", "number": "1"}, True),
+        ("by_mail", {"user": "bob"}, True),
+    ],
+)
+async def test_a_login_under_way_may_be_somebody_elses(
+    action: str, given: dict[str, JSON], held: bool
+) -> None:
+    answered = asyncio.Event()
+
+    async def later() -> JSON:
+        await answered.wait()
+        return {"known": True}
+
+    def world(name: str, arguments: Mapping[str, JSON]) -> Any:
+        return later() if (name, arguments) == (action, given) else {"known": True}
+
+    desk = await open_desk(TWO_WAYS_IN, world)
+    await desk.call("by_mail", user="ann")
+    await desk.start("pay", user="ann")
+    await desk.push({"read_user": {"user": "ann"}})
+    under_way = asyncio.create_task(desk.call(action, **given))
+    while given not in desk.made(action):
+        await asyncio.sleep(0)
+    if held:
+        await desk.held("pay", "`mailed` must be true", user="ann")
+    else:
+        await desk.done("pay", user="ann")
+    answered.set()
+    await under_way
+    assert unproven(desk) == set()

@@ -360,3 +360,36 @@ async def test_an_undecided_check_opens_neither_side() -> None:
     await desk.push()
     await desk.session.operate(Return(undecided=True))
     await desk.held("operate", "emergency", user="u")
+
+
+WITH_CODE = BALANCE.replace(
+    "user: $user}}\n      - {step: judge", "user: $user, code: $code}}\n      - {step: judge"
+)
+
+
+@pytest.mark.parametrize(
+    ("read", "missing"),
+    [({"user": "u"}, "`code` has no value"), ({"user": "u", "code": "7"}, "")],
+)
+async def test_a_call_without_a_value_that_its_rule_passes_proves_nothing(
+    read: dict[str, JSON], missing: str
+) -> None:
+    desk = await open_by_hand(lambda *_: {"balance": 900}, WITH_CODE.replace("$code", '"?code"'))
+    await desk.start("pay", user="u", amount=500)
+    await desk.push({"read_account": read})
+    if missing:
+        await desk.held("pay", missing, user="u", amount=500)
+    else:
+        await desk.done("pay", user="u", amount=500)
+        assert errors(desk) == []
+
+
+async def test_a_call_without_an_input_that_its_tool_requires_proves_nothing() -> None:
+    said = SAID.replace(
+        "{input: {user: string}, changes: []}",
+        "{input: {user: string, year: number}, required: [user, year], changes: []}",
+    )
+    desk = await open_by_hand(lambda *_: {"balance": 900}, BALANCE + said)
+    await desk.start("pay", user="u", amount=500)
+    await desk.push({"read_account": {"user": "u"}})
+    await desk.held("pay", "`read_account`", "`year`", user="u", amount=500)

@@ -157,6 +157,27 @@ async def test_what_was_done_on_the_way_belongs_to_the_connection_too() -> None:
     assert not bank.paid_by_strangers
 
 
+async def test_a_logout_on_one_connection_says_nothing_about_another() -> None:
+    text = BANK.replace("  pay: {", "  logout: {input: {user: string}, changes: []}\n  pay: {", 1)
+    text = text.replace(
+        "established_by: login(user)", "established_by: login(user), closed_by: logout(user)"
+    )
+    text = text.replace("[logged_in(user), ", "[{not: logged_in(user)}, ")
+    bank = Bank()
+    desk = await desk_over(programs_of(text), bank)
+    await desk.done("login", user="anna")
+    await desk.done("logout", user="anna")
+    await desk.start("pay", **PAID)
+    await desk.push({"read_balance": ANNA})
+    bank.reconnect()
+    await desk.done("read_balance", user="anna")
+    await desk.held("pay", "`login` was called on an earlier connection", **PAID)
+    await desk.done("login", user="anna")
+    await desk.done("logout", user="anna")
+    await desk.done("pay", **PAID)
+    assert not blamed(desk)
+
+
 def test_how_it_is_written() -> None:
     handbook = load_handbook(SHARED)
     assert format_handbook(SHARED).count("state: shared") == 2

@@ -51,6 +51,19 @@ async def test_no_request_is_made_before_the_root_accepts() -> None:
     assert session.held_calls == ()
 
 
+@pytest.mark.parametrize(("decision", "waits"), [("approve", True), ("reject", False)])
+async def test_a_listing_shows_what_waits_after_each_decision(decision: str, waits: bool) -> None:
+    store = MemoryStore()
+    session = await waiting_wire(store)
+    assert (await store.record(session.id)).summary["waiting"] == ["w"]
+    await session.decide(decision, "w", by="ann", role="supervisor")
+    assert (await store.record(session.id)).summary["waiting"] == ["w"] * waits
+    if waits:
+        await session.decide(decision, "w", by="ben", role="auditor")
+    listed = (await store.record(session.id)).summary
+    assert (listed["waiting"], listed["status"]) == ([], "running")
+
+
 async def test_two_of_three_roles_by_two_people() -> None:
     session = await waiting_wire()
     answer = await attempt(session, "wire", "w", amount=100.0)
