@@ -1,0 +1,128 @@
+"""What a session knows of its calls from its own events, whoever wrote them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from counter_desk import ERRANDS, HandClock
+from counter_sessions import attempt, opened, ready_for, waiting_wire
+from sopilot.machine.call_ledger import END_SESSION, CallLedger, HeldState, Ruling, rule
+from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.events import (
+    AWAITS_APPROVAL,
+    AWAITS_RELEASE,
+    HELD_CALL,
+    OPENED,
+    OUTCOME_UNKNOWN,
+    TAKEN_UP,
+    Event,
+    Fail,
+    Note,
+    Start,
+)
+
+REQUEST: dict[str, Any] = {
+    "call_id": "w",
+    "action": "wire",
+    "arguments": {"amount": 5},
+    "awaits": AWAITS_APPROVAL,
+    "roles": ["boss"],
+    "needed": 1,
+    "expires_at": 60.0,
+}
+
+
+def noted(name: str, details: dict[str, Any], actor: str = "runtime") -> CallLedger:
+    ledger = CallLedger()
+    ledger.fold(Event(7, 10.0, actor, "note", None, "", {"name": name, "details": details}))
+    return ledger
+
+
+@pytest.mark.parametrize("actor", ["runtime", "model"])
+def test_a_note_counts_if_the_runtime_wrote_it(actor: str) -> None:
+    counts = actor == "runtime"
+    for name in (OPENED, TAKEN_UP):
+        assert noted(name, {"requester": "Una"}, actor).requesters == ({"una"} if counts else set())
+    assert noted(HELD_CALL, {"requester": "Una"}, actor).requesters == set()
+    assert noted(OUTCOME_UNKNOWN, {"call_id": "w"}, actor).unknown == ({"w": 7} if counts else {})
+    assert bool(noted(HELD_CALL, REQUEST, actor).held) is counts
+    assert bool(noted(HELD_CALL, REQUEST, actor).seen) is counts
+
+
+def test_only_a_call_that_waits_for_people_can_be_approved() -> None:
+    release = noted(HELD_CALL, {**REQUEST, "awaits": AWAITS_RELEASE})
+    assert (release.held, release.fresh_id("w")) == ({}, "w")
+    proof = noted(HELD_CALL, {**REQUEST, "awaits": "proof"})
+    assert (proof.held, proof.fresh_id("w")) == ({}, "w.2")
+    assert noted(HELD_CALL, {**REQUEST, "call_id": 5}).held == {}
+
+
+@pytest.mark.parametrize(
+    ("details", "state"),
+    [
+        ({}, HeldState.APPROVED),
+        ({"expires_at": None}, HeldState.APPROVED),
+        ({"expires_at": "soon"}, HeldState.APPROVED),
+        ({"expires_at": 19}, HeldState.WAITING),
+        ({"needed": "1"}, HeldState.WAITING),
+        ({"needed": 0}, HeldState.WAITING),
+        ({"needed": 2}, HeldState.WAITING),
+        ({"roles": "boss"}, HeldState.WAITING),
+        ({"roles": ["clerk"]}, HeldState.WAITING),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_never_satisfied(
+    details: dict[str, Any], state: HeldState
+) -> None:
+    held = noted(HELD_CALL, {**REQUEST, **details}).held["w"]
+    approved = rule(held, Ruling("approve", "ann", "boss", "", 8), at=20.0, arguments={})
+    assert approved.state is state
+    assert not held.amended
+
+
+@pytest.mark.parametrize(
+    ("facts", "read"), [([{"function": "a"}], ({"function": "a"},)), ("a", None), (None, None)]
+)
+def test_facts_that_cannot_be_read_are_not_no_facts(facts: object, read: object) -> None:
+    assert noted(HELD_CALL, {**REQUEST, "facts": facts}).held["w"].facts == read
+    assert noted(HELD_CALL, REQUEST).held["w"].facts == ()
+
+
+async def status(session: Session) -> object:
+    return (await session._store.record(session.id)).summary["status"]
+
+
+async def test_a_session_without_a_machine_stays_ended() -> None:
+    session = await opened(MemoryStore())
+    await session.operate(Note(END_SESSION, {}))
+    assert await status(session) == "ended"
+    await session.note("told", {})
+    assert await status(session) == "ended"
+    assert session.ledger.ended
+
+
+@pytest.mark.parametrize(("actor", "shown"), [("user", "abandoned"), ("model", "refused")])
+async def test_who_gave_up_is_shown(actor: str, shown: str) -> None:
+    session = await opened(MemoryStore())
+    for number in range(2):
+        await session.operate(Start("wire", ERRANDS["wire"]))
+        async with session.writing():
+            await session.step(Fail("no"), actor=actor if number else "model")
+    assert await status(session) == shown
+
+
+async def test_a_call_that_was_made_serves_no_second_time() -> None:
+    session = await waiting_wire(MemoryStore(), clock=HandClock())
+    for by, role in (("ann", "supervisor"), ("bo", "auditor")):
+        await session.decide("approve", "w", by=by, role=role)
+    await session.run_held("w")
+    assert session.ledger.held["w"].state is HeldState.USED
+    assert "w" in session.ledger.answered
+    assert session.held_calls == ()
+    ready = await ready_for("transfer")
+    done = await attempt(ready, "transfer", "x" * 300)
+    assert len(done.call_id) == 200
+    assert ready.ledger.fresh_id("x" * 300) == done.call_id + ".2"
