@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from collections.abc import Callable
@@ -13,12 +14,13 @@ from store_parts import Closing, Writer, opening
 from counter_desk import CountingTools, HandClock, walk, wander
 from counter_sessions import opened
 from postgres_here import PostgresHere
-from sopilot.messages.errors import RunEnded, StoreCorrupt, UserMistake
+from sopilot.messages.errors import RunEnded, StoreCorrupt, StoreUnavailable, UserMistake
 from sopilot.records.journal import write
 from sopilot.records.loading import rebuild_register, register
 from sopilot.records.log import SealFile
 from sopilot.records.people import load_people
-from sopilot.records.privacy import erase_contents, sessions_with, settings_here
+from sopilot.records.privacy import erase_contents, erase_wanted, sessions_with, settings_here
+from sopilot.records.pruning import prune
 from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Settings, Store
@@ -165,3 +167,43 @@ async def test_what_a_session_begins_with_is_under_its_key_too(
     await Writer.begin(store, opening("s", metadata={"salt": ""}, payloads={"r": SAID}))
     assert await store.payloads("s") == {"r": SAID}
     assert SAID not in str(await file_store.payloads("s"))
+
+
+@pytest.mark.parametrize("deletes", ["erases", "prunes"])
+@pytest.mark.parametrize("problem", ["no rights", "broke off"])
+async def test_a_deletion_destroys_its_keys_or_is_run_again(
+    locked: Callable[[], Store],
+    keys: KeyFolder,
+    monkeypatch: pytest.MonkeyPatch,
+    problem: str,
+    deletes: str,
+) -> None:
+    """Without the right to destroy keys nothing is recorded. The judge is the folder of keys."""
+    store, clock = locked(), HandClock()
+    session = await opened(store, clock=clock, settings=PRIVATE)
+    await walk(session, "transfer")
+    await session.release()
+    clock.time += 40 * 86_400
+    subjects = {"session_ids": [session.id], "subjects": (), "due": False, "who": None}
+
+    async def delete() -> None:
+        if deletes == "prunes":
+            await prune(store, days=30, why="a month", clock=clock)
+        else:
+            await erase_wanted(store, **subjects, why="request 7", clock=clock)
+
+    def fails(*_: object) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    with monkeypatch.context() as patched:
+        if problem == "no rights":
+            patched.setattr(os, "access", lambda path, mode: not mode & os.W_OK)
+        else:
+            patched.setattr(Path, "unlink", fails)
+        with pytest.raises(StoreUnavailable, match="cannot be used"):
+            await delete()
+    record = await store.record(session.id)
+    assert (record.is_erased or record.is_pruned) is (problem == "broke off")
+    assert len([one for one in keys.path.rglob("*") if one.is_file()]) == 1
+    await delete()
+    assert not [one for one in keys.path.rglob("*") if one.is_file()]

@@ -14,6 +14,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from errno import EACCES
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -89,6 +90,12 @@ class KeyFolder:
             return
         except OSError as problem:
             raise self._unusable(problem) from problem
+
+    def require_deletion(self) -> None:
+        """Raise ``StoreUnavailable`` unless this process may destroy keys."""
+        for folder in (self.path, *self.path.glob("*")):
+            if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
+                raise self._unusable(PermissionError(EACCES, os.strerror(EACCES)))
 
     def _file(self, session_id: str) -> Path:
         # Ids may come from a caller: a name of a file is made of every one.
@@ -194,6 +201,13 @@ class _EncryptedStore:
     async def pending_decisions(self, session_id: str) -> list[tuple[int, JSON]]:
         pending = await self.without_keys.pending_decisions(session_id)
         return [(number, self._plain(session_id, decision)) for number, decision in pending]
+
+    async def require_deletion(self) -> None:
+        """Also destroy the keys of earlier deletions that are on record and broke off then."""
+        await self.without_keys.require_deletion()
+        self._keys.require_deletion()
+        every = await self.without_keys.sessions(limit=None)
+        self._throw_away(record.id for record in every if record.is_erased or record.is_pruned)
 
     async def erase(self, metadata: Mapping[str, Fields], recorded: Append | None = None) -> None:
         """Destroy the keys after the erasure is on record: a refused one must leave the keys."""
