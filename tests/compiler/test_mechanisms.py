@@ -86,6 +86,14 @@ def test_in_a_benchmark_a_full_state_read_ranks_first_and_is_dropped_if_not_offe
     assert without.notes == ("dropped: scan is not offered",)
 
 
+@pytest.mark.parametrize("offered", [True, False])
+def test_a_gate_that_no_tool_opens_says_so(offered: bool) -> None:
+    known = Predicate("known", ("user",), "Known.", established_by=_call("find"))
+    tools = "goal find" if offered else "goal"
+    notes = compiled(leaf("known"), known, offered=tools).functions["known"].notes
+    assert any("cannot be opened" in note for note in notes) is not offered
+
+
 @pytest.mark.parametrize(
     ("recipe", "made", "note"),
     [

@@ -7,6 +7,7 @@ from attack_desk import TILL, desk_over, till, till_desk
 
 from small_desks import AnsweringTools, programs_of
 from sopilot.program.model import Kind
+from sopilot.protocols import ToolResult
 from sopilot.records.store import Settings
 from sopilot.views.step_answers import CallStatus
 
@@ -83,3 +84,42 @@ async def test_the_calls_that_an_attempt_makes(
         paid = proven if guard == "ask" else bool(true)
         made = read if guard == "ask" else reads
         assert [name for name, _ in tools.made] == [*(f"read_{x}" for x in made), *["pay"] * paid]
+
+
+GREETED = """
+handbook: x
+actions:
+  greet: {input: {user: string}, changes: []}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+  leave: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  greeted(user): {says: greeted, done: greet(user)}
+procedures:
+  pay: {requires: greeted(user)}
+  leave: {requires: {not: greeted(user)}}
+"""
+
+
+@pytest.mark.parametrize("guard", ["ask", "auto"])
+@pytest.mark.parametrize(
+    ("greeting", "made"),
+    [
+        (None, ["leave"]),
+        (ToolResult(False, {}), ["leave"]),
+        (ToolResult(True, {}), ["pay"]),
+        (ToolResult(False, None, unknown=True), []),
+    ],
+)
+async def test_an_attempt_does_nothing_that_must_have_been_done(
+    greeting: ToolResult | None, made: list[str], guard: str
+) -> None:
+    """A fact of the session is one or isn't: the runtime doesn't bring it about."""
+    tools = AnsweringTools(lambda name, _: greeting if name == "greet" else {})
+    desk = await desk_over(programs_of(GREETED), tools, settings=Settings(guard=guard))
+    if greeting is not None:
+        await desk.call("greet", user="ann")
+    for action in ("pay", "leave"):
+        answer = await desk.call(action, user="ann")
+        assert (answer.status is CallStatus.DONE) == (action in made), answer.problem
+    assert [name for name, _ in tools.made if name != "greet"] == made
+    assert len(desk.made("greet")) == (greeting is not None)

@@ -66,11 +66,9 @@ class Settled:
     """Options that are tried only if no other option holds."""
 
     def tree(self, tree: Tree) -> Tree:
-        """The tree that is left to check; unchanged if nothing could satisfy it."""
+        """The tree that is left to check."""
         left = self._left(tree, {})
-        if isinstance(left, Dropped):
-            self.dropped.clear()
-            left = tree
+        assert not isinstance(left, Dropped)  # the first check of a tree contradicts nothing
         return self._postpone(left) if self.postpones else left
 
     def _postpone(self, tree: Tree) -> Tree:

@@ -64,8 +64,6 @@ def _repeated(steps: Sequence[Step]) -> frozenset[str]:
                 wanted = step.wanted or step.met == step.unmet
                 alike.setdefault(replace(step, label="", wanted=wanted), []).append(index)
             several += [(slot, some) for some in alike.values()]
-    if not several:
-        return frozenset()
     targets = _targets(steps)
     return frozenset(
         slot

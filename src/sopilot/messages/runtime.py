@@ -202,10 +202,6 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` is part of a request: `start` {goals} first",
         "`{action}` 属于一项请求：请先 `start` {goals}",
     ),
-    "no-request": (
-        "no request leads to `{action}`, so it can't be called",
-        "没有请求会用到 `{action}`，因此无法调用",
-    ),
     "checks-first": (
         "`{action}` comes after its checks, but `{function}` is still open: {first} first",
         "`{action}` 须在其检查之后，`{function}` 尚未完成：请先{first}",

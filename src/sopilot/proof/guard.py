@@ -95,8 +95,6 @@ def _root(
     if here is None:
         programs = machine.programs.layouts.items()
         goals = [f"`{goal}`" for goal, item in programs if action in item.goal_actions]
-        if not goals:
-            return _held("no-request", action=action)
         return _held("start-first", action=action, goals=" or ".join(goals))
     if len(here.process.frames) != 1:
         return _held(

@@ -1,0 +1,67 @@
+"""The programs of a session as its store keeps them."""
+
+from __future__ import annotations
+
+import pytest
+
+from small_desks import AnsweringTools, programs_of
+from sopilot.machine.program_set import ProgramSet
+from sopilot.messages.errors import StoreCorrupt
+from sopilot.session.opening import open_session
+from sopilot.stores.memory import MemoryStore
+from sopilot.trace.events import CLOCK, Start
+
+BOOK = """
+handbook: library
+actions:
+  read_loan: {input: {book: string}, read_only: true}
+  renew: {input: {book: string, days: number}, irreversible: true, confirm: false}
+predicates:
+  due(book): {says: due, verify: read_loan(book), verdict: result.until > now}
+procedures:
+  renew: {requires: due(book)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameters", "looks"),
+    [("", True), ("parameters: {now: 5}", False), ("parameters: {x: 5}", True)],
+)
+async def test_a_session_looks_at_the_clock_unless_now_is_something_else(
+    parameters: str, looks: bool
+) -> None:
+    programs = ProgramSet(programs_of(f"{parameters}{BOOK}"))
+    tools = AnsweringTools(lambda *_: {"until": 9})
+    session = await open_session(MemoryStore(), programs, tools=tools)
+    await session.operate(Start("renew", {"book": "emma"}))
+    assert any(event.note == CLOCK for event in session.own_events) is looks
+
+
+def test_a_stored_program_that_was_changed_is_not_run() -> None:
+    programs = ProgramSet(programs_of(BOOK))
+    (digest,) = programs.hashes.values()
+    read = ProgramSet.from_texts(programs.hashes, programs.texts)
+    assert (read.programs, read.hashes, read.texts) == (
+        programs.programs,
+        programs.hashes,
+        programs.texts,
+    )
+    for texts in ({digest: programs.texts[digest].replace("> now", "> 0")}, {}):
+        with pytest.raises(StoreCorrupt, match="`renew`"):
+            ProgramSet.from_texts(programs.hashes, texts)
+
+
+def test_of_two_guards_on_one_action_the_stricter_holds() -> None:
+    text = BOOK.replace("confirm: false", "approval: APPROVAL")
+    one, two = (
+        programs_of(text.replace("APPROVAL", approval))["renew"]
+        for approval in (
+            "{roles: [clerk], when: days > 3}",
+            "{roles: [clerk, head], needed: 2, when: days > 3}",
+        )
+    )
+    for programs in ({"a": one, "b": two}, {"b": one, "a": two}):
+        guarded = ProgramSet(programs).guarded["renew"]
+        assert (guarded.needed, guarded.roles, guarded.when) == (2, ("clerk", "head"), "days > 3")
+    other = programs_of(text.replace("APPROVAL", "{roles: [clerk], when: days > 9}"))["renew"]
+    assert ProgramSet({"a": one, "b": other}).guarded["renew"].when is None
