@@ -4,19 +4,31 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counter_desk import ERRANDS, HandClock, go_on
-from counter_sessions import attempt, clock_of, opened, ready_for, tools_of, waiting_wire
+from counter_desk import ERRANDS, HANDBOOK, HandClock, go_on, walk
+from counter_sessions import (
+    attempt,
+    claim_every_check,
+    clock_of,
+    opened,
+    programs_of,
+    ready_for,
+    tools_of,
+    waiting_wire,
+)
+from refund_shop import ONE_CHECK
 from sopilot.agent.resume import recover
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.call_ledger import HeldCall, HeldState, count_approvals
+from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.reminders import due_calls
-from sopilot.records.store import Settings
+from sopilot.records.store import Lease, Settings
 from sopilot.session import admission
 from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.orphans import waiting_in
@@ -286,6 +298,69 @@ async def test_the_audit_compares_for_itself(
     assert any("ran unproven" in one.explanation for one in report.findings) is blamed
 
 
+# --- under which rules ----------------------------------------------------------------
+
+
+async def changed(session: Session, programs: ProgramSet) -> Session:
+    """Resume the session with other programs."""
+    await session.release()
+    return await resume_session(
+        session._store,
+        session.id,
+        tools=session.tools,
+        clock=session.clock,
+        programs=programs,
+        accept_changed=True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "counts"),
+    [
+        ("limit: 500", "limit: 400", True),
+        ("needed: 2", "needed: 1", False),
+        ("auditor, officer]", "auditor, clerk]", False),
+        ("expires: 1h", "expires: 2h", False),
+    ],
+)
+async def test_an_approval_counts_while_the_rules_of_approval_stay(
+    before: str, after: str, counts: bool
+) -> None:
+    session = await waiting_wire()
+    await approve(session, "supervisor", "auditor")
+    session = await changed(session, programs_of(HANDBOOK.replace(before, after)))
+    await walk(session, "wire", stop_at_action="wire")
+    answer = await attempt(session, "wire", "again")
+    assert (answer.status is CallStatus.DONE) is counts
+    assert moved(session) == [WIRE] * counts
+
+
+@pytest.mark.parametrize(("limit", "counts"), [(500, True), (400, False)])
+async def test_a_doubt_that_people_let_through_is_another_one_in_changed_programs(
+    limit: int, counts: bool
+) -> None:
+    session = await opened()
+    await claim_every_check(session, "transfer")
+    await attempt(session, "transfer", "t")
+    await session.decide("amend", "t", by="ann", role="operator", arguments=ERRANDS["transfer"])
+    text = HANDBOOK.replace("limit: 500", f"limit: {limit}")
+    session = await changed(session, programs_of(text))
+    if session.configuration.active is None:
+        await claim_every_check(session, "transfer")
+    answer = await session.run_held("t")
+    assert (answer.status is CallStatus.DONE) is counts
+    assert len(moved(session, "transfer")) == counts
+
+
+async def test_an_approved_call_is_not_made_in_programs_that_do_not_have_it() -> None:
+    session = await waiting_wire()
+    await approve(session, "supervisor", "auditor")
+    session = await changed(session, programs_of(ONE_CHECK))
+    with pytest.raises(UserMistake, match="`wire` is not an action"):
+        await session.run_held("w")
+    assert moved(session) == []
+
+
 # --- until when -----------------------------------------------------------------------
 
 
@@ -401,6 +476,24 @@ async def test_waiting_goes_on_while_another_has_the_session(store: MemoryStore)
     assert len(moved(session, "refund")) == 1
 
 
+async def test_waiting_takes_the_session_back_only_when_something_has_changed() -> None:
+    class Counting(MemoryStore):
+        taken = 0
+
+        async def acquire(self, *args: Any, **options: Any) -> Lease:
+            self.taken += 1
+            return await super().acquire(*args, **options)
+
+    store = Counting()
+    session = await waiting_wire(store)
+
+    async def sleep(seconds: float) -> None:
+        clock_of(session).advance(seconds)
+
+    await session.wait_for_decision("w", poll_seconds=60, timeout_seconds=600, sleep=sleep)
+    assert store.taken == 1
+
+
 async def test_waiting_notices_a_decision_that_was_queued_meanwhile(store: MemoryStore) -> None:
     """Another process holds the session just then, and writes nothing."""
     session = await ready_for("refund", store)
@@ -416,3 +509,17 @@ async def test_waiting_notices_a_decision_that_was_queued_meanwhile(store: Memor
             assert queued
 
     assert (await session.wait_for_decision("w", sleep=sleep)).state is HeldState.APPROVED
+
+
+@pytest.mark.parametrize("running", [True, False])
+async def test_a_decision_about_a_call_that_does_not_wait_is_refused(
+    running: bool, store: MemoryStore
+) -> None:
+    session = await waiting_wire(store)
+    if not running:
+        await session.release()
+    with pytest.raises(UserMistake, match="no such call `v`"):
+        await decide_or_queue(
+            store, session.id, "approve", "v", by="ann", role="auditor", clock=session.clock
+        )
+    assert await store.pending_decisions(session.id) == []

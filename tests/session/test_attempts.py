@@ -207,6 +207,13 @@ async def test_an_act_is_repeated_only_when_the_user_has_spoken_since(guard: str
         await session.user_said("Once more, please.")
 
 
+@pytest.mark.parametrize(("guard", "action"), [("auto", "look"), ("", "ship")])
+async def test_a_call_that_nothing_guards_would_be_made(guard: str, action: str) -> None:
+    session, tools = await depot(guard)
+    assert await session.rehearse(action, BOX) is None
+    assert (tools.made, len(session.events)) == ([], 1)
+
+
 @pytest.mark.parametrize("guard", ["ask", "auto"])
 @pytest.mark.parametrize("action", ["give", "sell"])
 async def test_an_attempt_is_made_as_people_amended_it(action: str, guard: str) -> None:

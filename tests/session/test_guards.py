@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -23,6 +24,7 @@ from counter_sessions import (
     InterruptedTools,
     Killed,
     attempt,
+    claim_every_check,
     opened,
     programs_of,
     ready_for,
@@ -40,10 +42,9 @@ from sopilot.proof import guard
 from sopilot.protocols import ToolCall, ToolResult, ToolSchema
 from sopilot.records.store import Settings
 from sopilot.session.calls import call_key
-from sopilot.session.opening import resume_session
-from sopilot.session.session import Session
+from sopilot.session.opening import attach_session, resume_session
 from sopilot.stores.memory import MemoryStore
-from sopilot.trace.events import Call, Fail, Return, SelectBranch, Start
+from sopilot.trace.events import Fail, Start
 from sopilot.values.json import JSON
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
@@ -55,19 +56,6 @@ CHECKED = ERRANDS["transfer"]
 def always(result: ToolResult) -> AnsweringTools:
     """Tools that answer every call alike."""
     return AnsweringTools(lambda name, arguments: result)
-
-
-async def claim_every_check(session: Session, goal: str) -> None:
-    """Start the goal and return true from every check, without looking anything up."""
-    await session.operate(Start(goal, ERRANDS[goal]))
-    while True:
-        move = next_move(session.machine, session.configuration)
-        if isinstance(move, tuple):
-            if move[0] == goal:
-                return
-            move = Return(True)
-        assert isinstance(move, Call | Return | SelectBranch)
-        await session.operate(move)
 
 
 # --- where a call is held ------------------------------------------------------------
@@ -435,6 +423,51 @@ async def test_a_tool_out_of_reach_is_an_answer(guarded: bool) -> None:
     without = await opened(tools=None)
     with pytest.raises(RunEnded, match="opened without tools"):
         await without.call_tool("find_account", {"username": "una"}, "f")
+
+
+async def test_an_answer_that_is_no_result_is_a_tool_that_broke_off() -> None:
+    class Plain(CountingTools):
+        async def call(self, name: str, arguments: Mapping[str, JSON], *, key: str) -> Any:
+            result = await super().call(name, arguments, key=key)
+            return {"ok": True} if name == "transfer" else result
+
+    session = await ready_for("transfer", tools=Plain())
+    assert (await attempt(session, "transfer", "t")).status is CallStatus.UNKNOWN
+    assert session.unknown_outcomes == ("t",)
+    assert "gave no ToolResult for `transfer`" in session.own_events[-1].details["why"]
+
+
+@pytest.mark.parametrize("settled", [True, False])
+async def test_a_person_may_also_say_how_an_interrupted_look_up_ended(settled: bool) -> None:
+    """It can be made again; what a person said needs no other look."""
+    session = await opened(tools=InterruptedTools("find_account"))
+    with pytest.raises(Killed):
+        await session.call_tool("find_account", {"username": "una"}, "f")
+    session.in_flight.clear()
+    with pytest.raises(UserMistake, match="no such call `g` here"):
+        await session.resolve_outcome("g", ok=True, by="dana")
+    assert session.retryable == ("f",)
+    if settled:
+        await session.resolve_outcome("f", ok=True, value={"done": "find_account"}, by="dana")
+        assert session.retryable == ()
+        with pytest.raises(UserMistake):
+            await session.retry("f")
+    else:
+        session.tools = CountingTools()
+        assert (await session.retry("f")).status is CallStatus.DONE
+
+
+async def test_a_session_without_tools_reads_nothing_again_and_makes_no_call(
+    store: MemoryStore,
+) -> None:
+    book = HANDBOOK.replace("  transfer:", "  transfer:\n    recheck: true", 1)
+    session = await ready_for("transfer", store, programs=programs_of(book))
+    await session.release()
+    bare = await attach_session(store, session.id, clock=session.clock)
+    before = len(bare.events)
+    with pytest.raises(RunEnded, match="opened without tools"):
+        await attempt(bare, "transfer")
+    assert len(bare.events) == before
 
 
 async def test_a_result_cannot_pass_for_the_runtime() -> None:

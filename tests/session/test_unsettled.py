@@ -165,6 +165,21 @@ async def test_a_tool_that_contradicts_whoever_settled_its_call_is_heard(
     )
 
 
+async def test_a_late_answer_waits_for_nobody_who_has_the_session(store: Store) -> None:
+    """Its owner was taken for dead; the next one resolves the call."""
+    clock, tools = HandClock(), Hanging()
+    session, work = await at_work(store, tools, clock)
+    clock.advance(60)
+    async with await resume_session(store, session.id, clock=clock) as other:
+        assert await resolve_orphan(store, session.id, clock=clock) == [], "it has an owner"
+        tools.go_on.set()
+        with pytest.raises(LeaseLost, match="`transfer` was sent, and its outcome is unknown"):
+            await work
+        assert other.unknown_outcomes == ("t",)
+        await other.resolve_outcome("t", ok=True, by="olga")
+        assert other.unknown_outcomes == ()
+
+
 class BreakingOff(Hanging):
     """Its transfer breaks off once it is told to go on."""
 
