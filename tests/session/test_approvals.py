@@ -35,7 +35,7 @@ from sopilot.session.orphans import waiting_in
 from sopilot.session.queued_decisions import decide_or_queue
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
-from sopilot.trace.events import Start
+from sopilot.trace.events import Amend, Fail, Start
 from sopilot.values.json import JSON
 from sopilot.views.step_answers import CallAnswer, CallStatus
 
@@ -359,6 +359,48 @@ async def test_an_approved_call_is_not_made_in_programs_that_do_not_have_it() ->
     with pytest.raises(UserMistake, match="`wire` is not an action"):
         await session.run_held("w")
     assert moved(session) == []
+
+
+TWO_ERRANDS = programs_of("""
+handbook: desk
+actions:
+  pay: {input: {user: string, amount: number}, irreversible: true, approval: boss}
+predicates:
+  known(user): {says: K., verify: arguments, verdict: user != ''}
+  owns(customer): {says: O., verify: arguments, verdict: customer != ''}
+procedures:
+  pay: {requires: known(user)}
+  tip: {action: pay, inputs: {customer: string}, requires: {all: [known(user), owns(customer)]}}
+""")
+PAY: dict[str, JSON] = {"user": "ann", "amount": 5}
+
+
+@pytest.mark.parametrize(
+    ("goal", "customer", "counts"),
+    [("tip", "una", True), ("tip", "bob", False), ("pay", None, False)],
+)
+@pytest.mark.parametrize("amended", [False, True])
+async def test_an_approval_is_for_one_procedure_and_the_values_of_its_inputs(
+    goal: str, customer: str | None, counts: bool, amended: bool
+) -> None:
+    session = await opened(programs=TWO_ERRANDS)
+
+    async def ask(goal: str, values: dict[str, JSON]) -> CallAnswer:
+        await session.operate(Start(goal, values))
+        await go_on(session, stop_at_action="pay")
+        return await session.call_tool("pay", PAY, "p")
+
+    first: dict[str, JSON] = {**PAY, "customer": "una"}
+    assert (await ask("tip", first)).held is not None
+    if amended:
+        await session.operate(Amend({"customer": "ida"}))
+        await session.operate(Amend({"customer": "una"}))
+    await session.decide("approve", "p", by="kim", role="boss")
+    await session.operate(Fail("once more"))
+    answer = await ask(goal, PAY if customer is None else {**PAY, "customer": customer})
+    made = counts and not amended
+    assert (answer.status is CallStatus.DONE) is made
+    assert moved(session, "pay") == [PAY] * made
 
 
 # --- until when -----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.call_ledger import HeldCall, HeldState
 from sopilot.machine.evidence import changes, may_unprove
 from sopilot.machine.recipes import WantedCall
-from sopilot.machine.state import ProofLevel
+from sopilot.machine.state import NEVER, ProofLevel
 from sopilot.messages.catalogue import message_json, sentence
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.program.model import Act, Guarded
@@ -244,17 +244,14 @@ async def _drop_doubted(
 def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> str:
     """P16: why the call isn't made if the same act succeeded and the user hasn't spoken since. One
     request is carried out once, also if it is spelled or amended in another way."""
-    latest = max(
-        (
-            answer.succeeded
-            for answer in session.configuration.answers.get(action, {}).values()
-            if answer.succeeded >= 0 and is_same_act(answer.arguments, arguments)
-        ),
-        default=-1,
-    )
-    if latest < 0 or _asked_since(session, latest):
+    successes = [
+        answer.succeeded
+        for answer in session.configuration.answers.get(action, {}).values()
+        if answer.succeeded != NEVER and is_same_act(answer.arguments, arguments)
+    ]
+    if not successes or _asked_since(session, max(successes)):
         return ""
-    return guard_text("repeated", session.language, action=action, seq=latest)
+    return guard_text("repeated", session.language, action=action, seq=max(successes))
 
 
 def _asked_since(session: Session, seq: int) -> bool:
