@@ -119,6 +119,7 @@ def test_a_reuse_is_a_step_like_any_other(limit: int, reuses: int) -> None:
     run.ok(Return(True))
     run.ok(Call())
     assert run.place == "pay/inner@again"
+    assert run.automate(Automation()).events == ()
     run.automate(Automation(reuse_verdicts=True))
     assert run.kinds().count(REUSE) == reuses
 

@@ -21,6 +21,7 @@ from sopilot.trace.events import (
     EmitArtifact,
     Fail,
     JudgeCheck,
+    Operation,
     Return,
     SelectBranch,
     Start,
@@ -185,6 +186,49 @@ def test_no_verdict_is_computed_without_its_values(amount: dict[str, int], judge
     run.tool("read_balance", {"balance": 120}, username="bob")
     run.automate(Automation(machine_verdicts=True), lambda *_: True)
     assert run.place.endswith("any_of_funds@check_2" if judged else "funds_cover@done")
+
+
+def test_by_default_the_machine_does_nothing_by_itself() -> None:
+    """Though each of these may follow without the executor."""
+    run = Run(PROGRAMS)
+    run.ok(Start("transfer", {}))
+    assert run.automate(Automation(enter_calls=True)).events == ()  # a value is missing
+    run = Run(PROGRAMS)
+    default, judge = Automation(), lambda *_: True
+    moves: tuple[Operation, ...] = (
+        Start("transfer", ARGUMENTS),
+        Call(),
+        Return(True),
+        Call(),
+        Call(),
+    )
+    for move in moves:
+        run.ok(move)
+        assert run.automate(default, judge).events == ()
+    run.tool("read_balance", {"balance": 120}, username="bob")
+    for move in (Return(True), Call()):
+        assert run.automate(default, judge).events == ()  # a verdict
+        run.ok(move)
+    assert run.automate(default, judge).events == ()  # an earlier result of the same call
+    for move in (Return(True), Return(), SelectBranch()):
+        assert run.automate(default, judge).events == ()
+        run.ok(move)
+    run.tool("transfer", **ARGUMENTS)
+    assert run.place == "transfer@finish"
+    assert run.automate(default, judge).events == ()
+    refused = decided(funds=False)
+    refused.ok(SelectBranch())
+    assert refused.place == "transfer@refuse"
+    assert refused.automate(default, judge).events == ()
+
+
+def test_a_process_that_is_set_aside_and_taken_up_again_takes_steps() -> None:
+    run = Run(PROGRAMS)
+    steps = []
+    for what in (1, 2, 1, 2):
+        run.ok(Start("errand", {"what": what}))
+        steps.append(run.configuration.processes["p1"].steps)
+    assert steps == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("by_itself", [True, False])

@@ -31,10 +31,8 @@ def changes(programs: Programs, action: str) -> tuple[str, ...] | None:
 def may_disturb(programs: Programs, action: str, verifier: str) -> bool:
     """Whether a success of ``action`` may change what ``verifier`` reads."""
     touched = changes(programs, action)
-    if touched == ():
-        return False
     read = programs.actions.get(verifier, _UNKNOWN).reads
-    return touched is None or read is None or not set(touched).isdisjoint(read)
+    return touched != () and (touched is None or read is None or not set(touched).isdisjoint(read))
 
 
 def may_unprove(programs: Programs, action: str) -> bool:
@@ -123,15 +121,16 @@ def is_current(programs: Programs, configuration: Configuration, result: CallRec
     """Whether a result is the newest of its call and still fresh."""
     key = key_of(result.arguments)
     newest = configuration.answers.get(result.action, {}).get(key)
-    if newest is None or newest.seq != result.seq:
-        return False
-    if any(
+    called_again = any(
         item.action == result.action and key_of(item.arguments) == key
         for item in configuration.pending.values()
-    ):
-        return False
-    return not may_disturb(programs, result.action, result.action) and not stale_since(
-        programs, configuration, result.action, newest
+    )
+    return (
+        newest is not None
+        and newest.seq == result.seq
+        and not called_again
+        and not may_disturb(programs, result.action, result.action)
+        and not stale_since(programs, configuration, result.action, newest)
     )
 
 

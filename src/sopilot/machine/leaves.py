@@ -303,12 +303,12 @@ class Prover:
         self, layout: FunctionLayout, values: Mapping[str, JSON], cited: frozenset[int]
     ) -> bool:
         """Whether the cited results include the newest answers to all calls of some recipe."""
-        for name in layout.function.parameters:
-            if values.get(name) is None:
-                return False
+        complete = all(values.get(name) is not None for name in layout.function.parameters)
         ready = self._ready(layout, values)
-        return not isinstance(ready, Absent) and any(
-            cited.issuperset(whole.evidence) for whole in ready
+        return (
+            complete
+            and not isinstance(ready, Absent)
+            and any(cited.issuperset(whole.evidence) for whole in ready)
         )
 
     def evidence_of(

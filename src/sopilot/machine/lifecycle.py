@@ -123,10 +123,8 @@ def amend(here: Position, operation: Amend, fields: Fields) -> Moved | Refused:
 
 def _same(layout: ProgramLayout, process: Process, goal: str, values: Mapping[str, JSON]) -> bool:
     """Whether a start means this process: the same goal, and no contradicting value."""
-    if process.goal != goal:
-        return False
     inputs = process.frames[0].locals if process.frames else process.arguments
-    return all(
+    return process.goal == goal and all(
         name not in inputs or layout.agree(inputs[name], value) for name, value in values.items()
     )
 

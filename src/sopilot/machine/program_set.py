@@ -93,8 +93,7 @@ def _read(stored: tuple[tuple[str, str, str], ...]) -> ProgramSet:
 
 def _reads_clock(program: Program) -> bool:
     """Whether an expression reads ``now``, and the author gave that name no other meaning."""
-    if NOW in program.constants:
-        return False
     functions = any(function.reads_clock for function in program.functions.values())
     conditions = (item.when for item in program.guarded if item.when is not None)
-    return functions or any(NOW in free_names(condition) for condition in conditions)
+    reads = functions or any(NOW in free_names(condition) for condition in conditions)
+    return reads and NOW not in program.constants

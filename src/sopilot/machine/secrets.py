@@ -242,11 +242,11 @@ def has_all_contents(
 ) -> bool:
     """Whether every value beside the trace is at hand, except secrets and people's own words:
     an audit says for each of those where it would have needed it."""
-    for sealed in events:
-        words = places.fields_in(sealed.event) | places.strange_in(sealed.event)
-        if any(ref not in payloads for ref in _contents(sealed.event.payload, words)):
-            return False
-    return True
+    return all(
+        ref in payloads
+        for event in (sealed.event for sealed in events)
+        for ref in _contents(event.payload, places.fields_in(event) | places.strange_in(event))
+    )
 
 
 _HOLD_CONTENTS = frozenset({"arguments", "bound", "details", "licence"})
