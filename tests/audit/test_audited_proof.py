@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, next_move, walk
+from counter_sessions import opened, programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
 from sopilot.handbook.expressions import judge
+from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
+from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Call, Event, Return, SelectBranch, Start
+from sopilot.trace.redaction import is_reference
 from sopilot.views.step_answers import CallStatus
 
 TRANSFER = ERRANDS["transfer"]
@@ -100,6 +105,9 @@ def test_what_a_person_let_through_unproven_is_no_finding_about_proof() -> None:
         assert (await session.run_held("c")).status is CallStatus.DONE
 
     report, session = audited(decided)
+    (let_through,) = json.loads(json.dumps(report.as_json()))["overrides"]
+    assert (let_through["action"], let_through["by"]) == ("transfer", ["dana"])
+    assert any("`logged_in` must be true" in why for why in let_through["unproven"])
     assert not [one for one in report.findings if "ran unproven" in one.explanation]
     assert "guard-disagrees" not in report.score_card.counts
     # Without the decision it is one, whatever the record calls it.
@@ -184,3 +192,39 @@ def test_who_had_approved_what_was_done(
     ]
     assert len(told) == bool(found)
     assert found in "".join(told)
+
+
+CONFIRMED = programs_of("""
+handbook: parcels
+actions:
+  scrap: {input: {box: string}, irreversible: true, confirm: "Box {box} will be destroyed."}
+predicates:
+  named(box): {says: N., verify: arguments, verdict: box != ''}
+procedures:
+  scrap: {requires: named(box)}
+""")
+
+
+@pytest.mark.parametrize("withheld", [False, True])
+async def test_a_yes_is_a_message_that_the_user_sent_after_the_question(withheld: bool) -> None:
+    """Also where the user's words are withheld from the reader."""
+    kept = frozenset({"said"} if withheld else ())
+    session = await opened(programs=CONFIRMED, settings=Settings(guard="auto", by_reference=kept))
+    early = (await session.user_said("yes")).events[0].seq
+
+    async def asker(text: str, about: str, closed: bool) -> UserAnswer | None:
+        return UserAnswer("yes", (await session.user_said("yes")).events[0].seq)
+
+    session.asker = asker
+    assert (await session.call_tool("scrap", {"box": "b-1"})).status is CallStatus.DONE
+    events = [sealed.event for sealed in session.events]
+    assert read_again(session, events).clean
+    [answer] = [event for event in events if "answer" in dict(event.payload.get("value") or {})]
+    said: Any = answer.payload["value"]
+    assert is_reference(said["said"]) is withheld
+    forged = answer._replace(payload={**answer.payload, "value": {**said, "message": early}})
+    report = read_again(session, [forged if item is answer else item for item in events])
+    assert {finding.code for finding in report.findings} == {
+        "guard-disagrees",
+        "evidence-superseded",
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -73,6 +74,41 @@ def test_a_result_block_that_is_an_error_is_a_failure() -> None:
     (call,) = read_messages([asked, given]).calls
     assert not call.awaited
     assert not call.ok
+
+
+def test_a_call_without_arguments_has_none_and_tools_of_the_dialog_are_left_out() -> None:
+    messages = parts("login", None, True, "c0") + parts("hang_up", {}, True, "c1")
+    messages[0]["tool_calls"][0]["function"]["arguments"] = None
+    del messages[-1]["tool_call_id"]
+    again = {"role": "tool", "name": "Hang_Up", "content": "bye"}
+    transcript = read_messages([*messages, again], ignored=frozenset({"hang_up"}))
+    assert [(call.action, call.arguments, call.ok) for call in transcript.calls] == [
+        ("login", {}, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "refused"),
+    [
+        ("2026-01-02T10:00:00", "2026-01-02T09:00:00", True),
+        ("2026-01-02T10:00:00+02:00", "2026-01-02T09:00:00Z", False),
+        ("2026-01-02T09:00:00", 1_767_344_399, True),
+        ("2026-01-02T09:00:00", 1_767_344_400, False),
+        ("yesterday", "2026-01-02T09:00:00", False),
+        ("2026-01-02T09:00:00", "soon", False),
+        (True, 0, False),
+    ],
+)
+def test_messages_out_of_order_by_their_times_are_refused(
+    first: object, second: object, refused: bool
+) -> None:
+    """A time without a zone is UTC; a time that can't be read says nothing."""
+    said = [
+        {"role": "user", "content": "pay", "timestamp": first},
+        {"role": "assistant", "content": "I look.", "timestamp": second},
+    ]
+    with pytest.raises(UserMistake) if refused else nullcontext():
+        read_messages(said)
 
 
 @pytest.mark.parametrize(

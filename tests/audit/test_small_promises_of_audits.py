@@ -6,17 +6,28 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from audit_desk import Desk
+from audit_desk import codes as codes_of
 from vm_programs import TRANSFER
 from vm_runs import ARGUMENTS, Run, decided
 
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.state import SessionCall
+from sopilot.audit.timeline import entries_of
 from sopilot.audit.transcript_files import Transcript, UserWords
 from sopilot.audit.transcripts import audit_transcript, audit_untracked
 from sopilot.handbook.expressions import judge as cel
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.diagnostic import Severity
-from sopilot.trace.events import Event, SelectBranch, Start
+from sopilot.trace.events import (
+    Call,
+    DomainCall,
+    DomainResult,
+    Event,
+    Return,
+    SelectBranch,
+    Start,
+)
 
 
 def test_a_branch_that_was_tried_and_did_not_fit_names_the_sentence() -> None:
@@ -47,6 +58,27 @@ def test_nothing_more_is_said_of_a_process_whose_group_came_out_otherwise() -> N
     programs = {"transfer": TRANSFER}
     found = audit_trace(programs, [*events, odd], ended=False).findings
     assert [(one.seq, one.code) for one in found] == [(last.seq, "wrong-branch")]
+
+
+def test_a_verdict_that_stays_undecided_needs_no_evidence() -> None:
+    desk = Desk().log_in().do(Call(), Return(undecided=True))
+    assert "return-without-evidence" not in codes_of(desk.report())
+    guessed = Desk().log_in().do(Call(), Return(True))
+    assert "return-without-evidence" in codes_of(guessed.report())
+
+
+def test_a_check_that_was_skipped_is_reported_once_for_each_process() -> None:
+    desk = Desk().log_in()
+    for _ in range(2):
+        desk.tool("pay", {"user": "ann", "amount": 5}, "down", ok=False)
+    found = codes_of(desk.report(ended=False))
+    assert (found.count("premature-goal"), found.count("skipped-check")) == (2, 1)
+
+
+def test_a_result_of_unknown_outcome_is_shown_as_unknown() -> None:
+    desk = Desk().do(DomainCall("c", "login", {"user": "ann", "password": "x"}))
+    desk.do(DomainResult("c", False, {"error": "reset"}, unknown=True))
+    assert [entry.state for entry in entries_of(desk.events)] == ["unknown"]
 
 
 def test_a_session_of_one_event_is_audited() -> None:
