@@ -593,8 +593,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "检查 {predicates} 之前就调用了 `{action}`",
     ),
     "audit.ran-although-false": (
-        "`{action}` ran although {predicates} didn't have the value that the SOP requires",
-        "{predicates} 不符合手册要求，`{action}` 仍执行",
+        "`{action}` ran although {predicates} didn't have the required value by the newest answers",
+        "按最新回答，{predicates} 不符合手册要求，`{action}` 仍执行",
     ),
     "audit.depends-on-time": ("`{predicate}` depends on the time", "`{predicate}` 取决于时间"),
     "audit.no-answer-shows": (
