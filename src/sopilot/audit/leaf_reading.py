@@ -581,8 +581,9 @@ class GateEvidence(LeafEvidence):
                 if is_reference(call.value):
                     raise Unreadable
                 if not shows_success(call.value):
-                    shown = {"action": call.action, "seq": call.answered}
-                    return self._lacking(VERDICT, sentence("answer-opens-nothing", **shown))
+                    seq = call.answered
+                    why = sentence("answer-opens-nothing", action=call.action, seq=seq)
+                    return self._lacking(VERDICT, why)
             return self._reading(holds=True, grade=ProofLevel.PROVEN, evidence=evidence)
         named: dict[str, JSON] = {}
         for act, call in calls.items():
