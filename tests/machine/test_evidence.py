@@ -6,9 +6,11 @@ import pytest
 from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, in_rule, logged_in
 
-from small_desks import programs_of
+from small_desks import AnsweringTools, programs_of
 from sopilot.machine.automation import Automation
 from sopilot.program.model import Act, Check, CompleteStep, FailStep, Function, Kind, ReturnStep
+from sopilot.session.opening import open_session
+from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import REUSE, BindEvidence, Call, DomainCall, Return, Start
 from sopilot.values.json import JSON
 
@@ -159,3 +161,48 @@ def test_answers_of_a_linked_recipe_are_taken_over_while_they_are_new(changed: s
     run.automate(Automation(bind_evidence=True))
     taken = [event.payload["result"] for event in run.events if event.kind == REUSE]
     assert taken == ([] if changed else seqs[:2])
+
+
+JUDGED = """
+handbook: pay-desk
+actions:
+  read_user: {input: {user: string}, read_only: true}
+  login: {input: {user: string}, changes: []}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  rich(user): {says: rich, verify: read_user(user), verdict: result.rich}
+  wise(user): {says: wise, verify: read_user(user), judged_by: model}
+  known(user): {says: known, established_by: login(user)}
+procedures:
+  pay: {requires: CHECK(user)}
+"""
+
+
+@pytest.mark.parametrize(
+    ("check", "read", "says", "grade"),
+    [
+        ("rich", True, True, "proven"),
+        ("rich", True, False, "claimed"),
+        ("rich", False, True, "claimed"),
+        ("wise", True, True, "attested"),
+        ("wise", True, False, "attested"),
+        ("wise", False, True, "claimed"),
+        ("known", True, True, "proven"),
+        ("known", False, True, "claimed"),
+        ("known", False, False, "proven"),
+    ],
+)
+async def test_a_verdict_is_graded_by_what_it_rests_on(
+    check: str, read: bool, says: bool, grade: str
+) -> None:
+    tools = AnsweringTools(lambda *_: {"rich": True})
+    session = await open_session(
+        MemoryStore(), programs_of(JUDGED.replace("CHECK", check)), tools=tools
+    )
+    await session.operate(Start("pay", {"user": "ann"}))
+    await session.operate(Call())
+    if read:
+        action = "login" if check == "known" else "read_user"
+        await session.call_tool(action, {"user": "ann"}, "c")
+    returned = (await session.operate(Return(says))).events[0]
+    assert returned.payload["grade"] == grade

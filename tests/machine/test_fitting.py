@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -10,7 +11,7 @@ from vm_runs import ARGUMENTS, Run, in_rule, logged_in
 
 from sopilot.machine.machine import Machine
 from sopilot.machine.replay import replay
-from sopilot.program.model import Check, FailStep, Function, Kind, Local, ReturnStep
+from sopilot.program.model import Ask, Check, FailStep, Function, Kind, Local, ReturnStep
 from sopilot.trace.events import (
     BindEvidence,
     Call,
@@ -19,6 +20,7 @@ from sopilot.trace.events import (
     DomainCall,
     DomainResult,
     EmitArtifact,
+    Fail,
     Operation,
     Return,
     SelectBranch,
@@ -109,6 +111,24 @@ def test_a_call_without_the_value_that_only_the_user_knows_teaches_nothing() -> 
     run.tool("login", username="bob")
     assert run.place == "transfer/logged_in@done"
     assert run.configuration.processes["p1"].known == {"username": "bob"}
+
+
+def test_the_user_is_asked_for_what_is_not_known() -> None:
+    rule = Function("fine", Kind.RULE, (), (Ask("ask", ("name", "mood")), ReturnStep("judge")))
+    root = Function("go", Kind.PROCESS, (), (Check("first", "fine", (), "fine"), FailStep("no")))
+    run = Run({"go": program("go", root, rule)})
+    run.ok(Start("go"))
+    assert run.no(Call(arguments={"shoe": 44})) == "unknown-argument"
+    run.ok(Call())
+    asks = ["ask_user", "select_branch", "return", "fail"]
+    assert [shape["operation"] for shape in run.machine.fits(run.configuration)] == asks
+    assert run.machine.fits(run.configuration)[0]["wants"] == ["name", "mood"]
+    run.ok(Return(True, arguments={"name": "ann"}))
+    run.ok(Fail("no"))
+    again = Run({"go": program("go", replace(root, parameters=("name",)), rule)})
+    again.ok(Start("go", {"name": "ann"}))
+    again.ok(Call())
+    assert again.machine.fits(again.configuration)[0]["wants"] == ["mood"]
 
 
 def test_values_may_come_with_a_return() -> None:

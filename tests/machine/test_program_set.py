@@ -23,14 +23,25 @@ procedures:
 """
 
 
+WITHOUT_NOW = BOOK.replace("> now", "> 0")
+ASKS_PEOPLE = WITHOUT_NOW.replace("confirm: false", "approval: {roles: [clerk], when: WHEN}")
+
+
 @pytest.mark.parametrize(
-    ("parameters", "looks"),
-    [("", True), ("parameters: {now: 5}", False), ("parameters: {x: 5}", True)],
+    ("handbook", "looks"),
+    [
+        (BOOK, True),
+        (f"parameters: {{now: 5}}{BOOK}", False),
+        (f"parameters: {{x: 5}}{BOOK}", True),
+        (WITHOUT_NOW, False),
+        (ASKS_PEOPLE.replace("WHEN", "days > 3"), False),
+        (ASKS_PEOPLE.replace("WHEN", "days > now"), True),
+    ],
 )
 async def test_a_session_looks_at_the_clock_unless_now_is_something_else(
-    parameters: str, looks: bool
+    handbook: str, looks: bool
 ) -> None:
-    programs = ProgramSet(programs_of(f"{parameters}{BOOK}"))
+    programs = ProgramSet(programs_of(handbook))
     tools = AnsweringTools(lambda *_: {"until": 9})
     session = await open_session(MemoryStore(), programs, tools=tools)
     await session.operate(Start("renew", {"book": "emma"}))

@@ -107,9 +107,8 @@ def asked_otherwise(
         shared = {name: item for name, item in values.items() if name in arguments}
         return bool(more) and more.isdisjoint(declared) and same(shared, dict(arguments))
 
-    fewer, since = len(arguments), newest.seq
     for other in configuration.answers.get(action, {}).values():
-        if other.seq > since and len(other.arguments) > fewer and is_it(other.arguments):
+        if other.seq > newest.seq and is_it(other.arguments):
             return other.seq
     for pending in configuration.pending.values():
         if pending.action == action and is_it(pending.arguments):
