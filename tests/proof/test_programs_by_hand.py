@@ -12,7 +12,8 @@ from sopilot.audit.audit import audit_trace
 from sopilot.program.codec import program_from_yaml
 from sopilot.program.verifier import require_valid
 from sopilot.protocols import ToolResult
-from sopilot.trace.events import Call, Complete, EmitArtifact, Return, SelectBranch
+from sopilot.records.store import Settings
+from sopilot.trace.events import Call, Complete, EmitArtifact, Return, SelectBranch, UserSaid
 from sopilot.values.json import JSON
 from sopilot.views.step_answers import CallStatus
 
@@ -393,3 +394,77 @@ async def test_a_call_without_an_input_that_its_tool_requires_proves_nothing() -
     await desk.start("pay", user="u", amount=500)
     await desk.push({"read_account": {"user": "u"}})
     await desk.held("pay", "`read_account`", "`year`", user="u", amount=500)
+
+
+MOOD = (
+    """
+sopilot_program: 1
+entry: pay
+guarded: [{action: pay}]
+types: {user: string}
+actions:
+  read_small: {input: {user: string}, changes: []}
+  read_large: {input: {user: string}, changes: []}
+  pay: {input: {user: string}, required: [user]}
+functions:
+  pay:
+    kind: process
+    parameters: [user]
+    steps:
+      - {step: greet, ask: [name]}
+      - step: way
+        choose: Which way?
+        options: [{name: small, to: small}, {name: large, to: large}]
+      - {step: small, call: small, with: {user: $user}, bind: small, met: mood, unmet: no}
+      - {step: large, call: large, with: {user: $user}, bind: large, met: mood, unmet: no}
+      - {step: mood, call: glad, bind: glad, unmet: no}
+      - {step: act, act: pay, with: {user: $user}, goal: true}
+      - {step: done, complete: Done.}
+      - {step: no, fail: No.}
+  glad:
+    kind: rule
+    predicate: glad
+    verdict: "true"
+    steps:
+      - {step: ask, ask: [mood]}
+      - {step: judge, return: null}
+"""
+    + rule("small", "read_small", "result.yes")
+    + rule("large", "read_large", "result.yes")
+)
+
+
+@pytest.mark.parametrize("holds", ["small", "large", "neither"])
+async def test_an_attempt_reads_for_whichever_way_leads_to_the_act(holds: str) -> None:
+    tools = AnsweringTools(lambda name, _: {"yes": name == f"read_{holds}"})
+    program = program_from_yaml(MOOD)
+    require_valid(program)
+    desk = await desk_over({"pay": program}, tools, settings=Settings(guard="auto"))
+    answer = await desk.call("pay", user="u")
+    assert (answer.status is CallStatus.DONE) == (holds != "neither"), answer.problem
+    assert bool(desk.made("pay")) == (holds != "neither")
+    assert bool(desk.made("read_large")) == (holds != "small")
+
+
+async def test_a_call_before_its_checks_is_told_which_step_comes_first() -> None:
+    desk = await open_by_hand(lambda *_: {"yes": True}, MOOD)
+    says = [
+        (UserSaid("I am Ann"), "`name`"),
+        (SelectBranch("small"), "`way`"),
+        (Call(), "`small`"),
+        (None, "read_small("),
+        (Return(True), ""),
+        (Call(), "`glad`"),
+        (UserSaid("fine"), "`mood`"),
+        (Return(True), "`glad`"),
+    ]
+    await desk.start("pay", user="u")
+    for move, named in says:
+        answer = await desk.call("pay", user="u")
+        assert answer.status is CallStatus.HELD
+        assert named in answer.problem
+        if move is None:
+            await desk.call("read_small", user="u")
+        else:
+            assert (await desk.session.operate(move)).accepted
+    await desk.done("pay", user="u")
