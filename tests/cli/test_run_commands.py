@@ -248,8 +248,8 @@ def test_a_mistake_is_named(tea_room: Path, arguments: str, problem: str) -> Non
         ("find: {due: 2026-13-01}", "isn't YAML"),
         ("find: [1, .nan]", "`find.1`: nan isn't a JSON number"),
         ("find: -.inf", "`find`: -inf isn't a JSON number"),
-        ("find: {1: a}", "`find`: the name 1 isn't a text"),
-        ("find: {~: a}", "`find`: the name None isn't a text"),
+        ("find: {1: a}", "`find`: the name 1 isn't a string"),
+        ("find: {~: a}", "`find`: the name None isn't a string"),
         ("find: &a {again: *a}", "nested too deeply, or holds itself"),
         (
             "a: &a [1, 1]\n" + "".join(f"{x}: &{x} [*{y}, *{y}, *{y}, *{y}]\n"

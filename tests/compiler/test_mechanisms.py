@@ -100,7 +100,7 @@ def test_a_gate_that_no_tool_opens_says_so(offered: bool) -> None:
         ("gone+next", [], "dropped: gone is not offered"),
         ("gone+next+last", [], "dropped: gone is not offered"),
         ("gone+each", [], "dropped: gone is not offered"),
-        ("look+gone+next", ["look"], "gone is not offered; the recipe uses what is offered"),
+        ("look+gone+next", ["look"], "not offered: gone; the recipe uses its other calls"),
     ],
 )
 def test_a_call_that_reads_the_answer_of_one_that_is_not_offered_is_left_out_too(

@@ -44,7 +44,7 @@ def test_a_large_answer_is_judged_all_the_same() -> None:
 )
 def test_a_text_is_not_cut_at_nul(text: str) -> None:
     assert [problem.message for problem in parse_verdict(text)] == [
-        "a text has a NUL character in it"
+        "a string has a NUL character in it"
     ]
     with pytest.raises(VerdictError, match="NUL"):
         judge(text, {"a": "x"})

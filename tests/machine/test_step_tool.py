@@ -116,7 +116,7 @@ def test_what_a_model_may_not_write(arguments: object, problem: str) -> None:
         ({"fail": False}, "say what to do: `start`, `true`, `false`, `complete` or `fail`"),
         ({"true": [True]}, "`true` must be the numbers of `judge`, such as `1 2`"),
         ({"operation": "return", "holds": True, "evidence": "see: above!"},
-         'return: `evidence` must cite results as `#12`, not "see: above!"'),
+         'return: `evidence` must cite results by number, such as `#12`, not "see: above!"'),
         ({"operation": "sing"}, "`operation` must be one of start, amend, call, return, "
          "select_branch, emit_artifact, complete, fail"),
         ({"true": [1.5]}, "`true` must be the numbers of `judge`, such as `1 2`"),

@@ -78,7 +78,7 @@ def check(name: str, met: str | None = None, unmet: str = "no", wanted: bool = T
 
 ACT, DONE, NO = Act("act", "pay", goal=True), CompleteStep("done"), FailStep("no")
 OPEN = ", but is undecided: the answers don't decide its verdict"
-NOWHERE = "the checks so far don't lead to `pay`"
+NOWHERE = "with the checks so far, the procedure doesn't reach `pay`"
 
 
 WAYS: list[tuple[tuple[Step, ...], dict[str, bool], str]] = [

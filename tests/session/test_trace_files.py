@@ -135,7 +135,7 @@ AT = f'"at":{TRACE.events[0].event.at}'
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "this is not a line of JSON"),
+        ("", "this line isn't JSON"),
         ("[]\n", "an object was expected"),
         ("null\n", "an object was expected"),
         ('{"sopilot_trace":2}\n', "the header says `2`"),

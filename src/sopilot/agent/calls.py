@@ -247,7 +247,7 @@ class CallHandler:
         return move._replace(about=names.get(move.about, move.about))
 
     def _next_of(self, waiting: Sequence[StepMove]) -> StepMove:
-        """The verdict on the rule where the program stands; objects have no order."""
+        """The verdict on the rule where the program stands; objects can't be ordered."""
         frame = self._session.configuration.frame
         for move in waiting:
             if frame is not None and move.about == frame.function:

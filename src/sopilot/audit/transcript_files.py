@@ -94,7 +94,7 @@ def calls_and_results(message: object, number: int) -> Iterator[AskedCall | Give
     if not _is_known(message):
         raise unreadable(
             number,
-            "it has no role that is known",
+            "it has no known role",
             "write it as a message of OpenAI or Anthropic, with `role` and `content`",
         )
 
@@ -351,13 +351,13 @@ def read_messages(
                 continue
             if not seen:
                 raise unreadable(
-                    number, "a tool's result answers no call", "keep the calls as well"
+                    number, "a tool result belongs to no call", "include the calls too"
                 )
             role = message.get("role")
             if role in _SPEAKERS or (role == "user" and "tool_call_id" in message):
                 writer = "the agent itself" if role == "assistant" else f"the {role}"
                 problem = f"{writer} wrote a tool's result"
-                raise unreadable(number, problem, "keep results as the tool's")
+                raise unreadable(number, problem, "give results the role of a tool")
             if result.tool.lower() in ignored and not any(
                 result.call_id == item.call_id for item in waiting
             ):

@@ -40,7 +40,7 @@ _EXIT = {True: Exit.DONE, False: Exit.FINDINGS, None: Exit.NOT_JUDGED}
 @option("--on", "Backend for --all.", type=click.Choice(["local", "ray"]), default="local")
 @option("--handbook SOURCE", "Handbook to judge by. Its programs must be those that the trace ran.")
 @GOAL
-@option("--now TIME", "Time of a transcript, as ISO 8601.", default="")
+@option("--now TIME", "Time at which to judge a transcript, as ISO 8601.", default="")
 @option(
     "--input NAME=VALUE",
     "Value that the user of a transcript gave (repeatable).",

@@ -219,7 +219,7 @@ def verify(
 
 @command.command()
 @click.argument("session_id", metavar="[ID]", required=False, callback=full_id)
-@option("--head FILE|STORE", "Sealed head to prove it for.", required=True)
+@option("--head FILE|STORE", "Sealed head that the proof refers to.", required=True)
 @option("--since FILE|STORE", "Earlier head; proves that the log only grew since then.")
 @STORE
 def prove(session_id: str | None, head: str, since: str | None, store: StoreAccess) -> None:

@@ -80,7 +80,7 @@ _session_options = all_of(
     ),
     option(
         "--approve ROLE",
-        "Approve every request to this role at once (repeatable).",
+        "Approve requests to this role immediately (repeatable).",
         "approvers",
         multiple=True,
     ),
@@ -92,7 +92,8 @@ _session_options = all_of(
 @click.command(
     help="Run one session of SOURCE: a bundled example (bank, clinic, it), a handbook file with "
     "scenarios beside it or with --results, or a workflow folder (program.yaml, tools.py, "
-    f"tasks.yaml), whose Python runs.\n\nMODEL is {MODEL_HELP} `person`: you make the moves.\n\n"
+    f"tasks.yaml), whose Python code runs.\n\nMODEL is {MODEL_HELP} `person`: you make the "
+    "moves.\n\n"
     f"VIEW is one of: {', '.join(VIEWS)}. {VIEW_HELP}"
 )
 @_session_options
@@ -208,7 +209,7 @@ def allow_code(source: TaskSource, *, trust: bool) -> None:
     if code is None:
         return
     files = f"{counted(len(code.files), 'file')}, sha256 {code.digest[:12]}"
-    warn(f"this runs the Python of {code.folder} ({files}) with your rights")
+    warn(f"this runs the Python of {code.folder} ({files}) with your permissions")
     if code.trusted:
         return
     if trust or (sys.stdin.isatty() and click.confirm("Do you trust it?", err=True)):

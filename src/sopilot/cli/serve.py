@@ -43,7 +43,7 @@ server_options = all_of(
     option("--token-file", "Client tokens, one `NAME TOKEN` per line.", type=NEW),
     option("--allow-host", "Host name that clients may use (repeatable).", multiple=True),
     option("--allow-origin", "Web origin that may call the server.", multiple=True, hidden=True),
-    flag("--stateless", "Let servers of this store answer any client."),
+    flag("--stateless", "Let every server of this store answer every client."),
     option("--admin HOST:PORT", "Address for health and metrics."),
     option(
         "--lease-seconds", "Seconds until another server takes over a dead server's sessions.",
@@ -126,7 +126,7 @@ class _WrapsCommand(click.Command):
 @_view("guard")
 @server_options
 def gateway(servers: Path | None, **options: Any) -> None:
-    """Guard the tools of other MCP servers by a handbook.
+    """Guard the tools of other MCP servers with a handbook.
 
     SERVERS is a file {"mcpServers": {NAME: {"command": …, "args": […]} or {"url": …}}}, as MCP
     clients use. Clients see the servers' tools. They also see `judge_check` if the handbook

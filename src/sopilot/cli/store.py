@@ -26,9 +26,9 @@ def command() -> None:
 
 
 @command.command()
-@option("--runtime ROLE", "Role that runs sessions.", multiple=True)
-@option("--auditor ROLE", "Role that only reads.", multiple=True)
-@option("--keeper ROLE", "Role that also erases and prunes.", multiple=True)
+@option("--runtime ROLE", "PostgreSQL role that runs sessions.", multiple=True)
+@option("--auditor ROLE", "PostgreSQL role that only reads.", multiple=True)
+@option("--keeper ROLE", "PostgreSQL role that also erases and prunes.", multiple=True)
 @IN_STORE
 def migrate(
     runtime: tuple[str, ...],
@@ -38,7 +38,7 @@ def migrate(
 ) -> Output:
     """Update the tables to this release. No other command needs the right to create tables.
 
-    The roles (PostgreSQL) must exist. Name them again after every upgrade, which may add tables.
+    The roles must exist. Name them again after every upgrade, which may add tables.
     """
 
     async def use(opened: Store) -> int:
@@ -68,7 +68,7 @@ def backup(file: Path, store: StoreAccess) -> Output:
 @click.argument("file", type=FILE)
 @IN_STORE
 def restore_command(file: Path, store: StoreAccess) -> Output:
-    """Copy a backup into an empty store of either kind, and fence it.
+    """Copy a backup into an empty SQLite or PostgreSQL store, and fence the copy.
 
     Earlier leases end. sopilot blocks irreversible calls of these sessions until `store release`,
     because the backup lacks all later calls.

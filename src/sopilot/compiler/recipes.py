@@ -217,7 +217,7 @@ class ChosenRecipes:
         key, chosen, absent, open_gates = ranked[0]
         if absent:
             names = ", ".join(call.action for call in absent)
-            notes.append(f"{names} is not offered; the recipe uses what is offered")
+            notes.append(f"not offered: {names}; the recipe uses its other calls")
         fallbacks = []
         for _, recipe, _, gates in ranked[1:]:
             if gates <= open_gates:

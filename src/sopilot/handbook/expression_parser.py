@@ -83,7 +83,7 @@ def parse(text: str) -> Node:
     if len(text) > LONGEST:
         raise SyntaxProblem(f"it is longer than {LONGEST} characters", 0)
     if "\0" in text:
-        raise SyntaxProblem("a text has a NUL character in it", 0)
+        raise SyntaxProblem("a string has a NUL character in it", 0)
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise SyntaxProblem("it isn't valid Unicode", 0)
     parser = _Parser([*_tokens(text), _Token("end", "", len(text))])
@@ -122,7 +122,7 @@ def _tokens(text: str) -> Iterator[_Token]:
                 help = f"did you mean `{sign * 2}`?"
                 raise SyntaxProblem(f"`{sign}` isn't an operator", at, help)
             if sign in "'\"":
-                raise SyntaxProblem("a text isn't closed", at)
+                raise SyntaxProblem("a string isn't closed", at)
             raise SyntaxProblem(f"unexpected `{sign}`", at)
         kind = match.lastgroup or "text"
         if kind != "space":
@@ -305,14 +305,14 @@ def _text(token: _Token) -> str:
     def unescaped(escape: re.Match[str]) -> str:
         short, four, eight, octal, sign = escape.groups()
         if sign is not None and sign not in _NAMED_ESCAPES:
-            raise SyntaxProblem(f"a text has the unknown escape `\\{sign}`", token.at)
+            raise SyntaxProblem(f"a string has the unknown escape `\\{sign}`", token.at)
         if sign is not None:
             return _NAMED_ESCAPES[sign]
         code = int(octal, 8) if octal else int(short or four or eight, 16)
         if code == 0:
-            raise SyntaxProblem("a text has a NUL character in it", token.at)
+            raise SyntaxProblem("a string has a NUL character in it", token.at)
         if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-            raise SyntaxProblem("a text has an escape that isn't a character", token.at)
+            raise SyntaxProblem("a string has an escape that isn't a character", token.at)
         return chr(code)
 
     return inner if raw else _ESCAPE.sub(unescaped, inner)

@@ -294,7 +294,9 @@ class _Evaluation:
     def _map(self, node: Node, names: Mapping[str, object]) -> dict[str, object]:
         target = self.value(node, names)
         if not isinstance(target, dict):
-            raise Undecided("a field is read of a value that has none: a list, a text, a number")
+            raise Undecided(
+                "a field is read from a value that has no fields: a list, a string, a number"
+            )
         self.spend(len(target))
         return target
 
@@ -322,7 +324,7 @@ def _map_of(values: list[object]) -> dict[str, object]:
     made: dict[str, object] = {}
     for key, value in zip(values[::2], values[1::2], strict=True):
         if not isinstance(key, str) or key in made:
-            raise Undecided("a key of a map isn't text, or occurs twice")
+            raise Undecided("a key of a map isn't a string, or occurs twice")
         made[key] = value
     return made
 
@@ -368,7 +370,7 @@ def _value(value: object, depth: int) -> object:
         return value
     if isinstance(value, str):
         if "\0" in value:
-            raise VerdictError("a text has a NUL character in it")
+            raise VerdictError("a string has a NUL character in it")
         return value.encode("utf-8", "replace").decode() if not value.isascii() else value
     if isinstance(value, int):
         if not -INT64 <= value < INT64:
@@ -382,7 +384,7 @@ def _value(value: object, depth: int) -> object:
         raise VerdictError(f"a value is nested deeper than {DEEPEST} levels")
     if isinstance(value, Mapping):
         if not _STAND_INS.isdisjoint(value):
-            raise VerdictError("a value is not JSON, or kept elsewhere")
+            raise VerdictError("a value isn't JSON, or is stored elsewhere")
         return {
             str(_value(str(key), depth + 1)): _value(item, depth + 1) for key, item in value.items()
         }

@@ -32,7 +32,7 @@ _DECIMALS = Context(prec=60)
 _WRITTEN = 15
 """So many digits of a decimal survive as a double; one with more is the outcome of a division."""
 
-_LOOKS = "two texts look the same and are spelled differently"
+_LOOKS = "two strings look the same but are spelled differently"
 _SPELLED = "two times are spelled differently: compare `timestamp(…)`"
 
 
@@ -132,7 +132,7 @@ def unequal(left: object, right: object) -> bool:
 def contains(item: object, among: object) -> bool:
     if isinstance(among, dict):
         if not isinstance(item, str):
-            raise Undecided("a key isn't text")
+            raise Undecided("a key isn't a string")
         if item not in among:
             for key in among:
                 _unlike(item, key)
@@ -156,7 +156,7 @@ def at(among: object, key: object) -> object:
         if place != int(place) or not 0 <= place < len(among):
             raise Undecided(f"the list has no element {key}")
         return among[int(place)]
-    raise Undecided("`[…]` needs a list and a number, or a map and a text")
+    raise Undecided("`[…]` needs a list and a number, or a map and a string")
 
 
 def seen_alike(decide: Callable[[str, str], bool], name: str) -> Callable[[object, object], bool]:
@@ -164,11 +164,11 @@ def seen_alike(decide: Callable[[str, str], bool], name: str) -> Callable[[objec
 
     def decided(text: object, part: object) -> bool:
         if not isinstance(text, str) or not isinstance(part, str):
-            raise Undecided(f"`{name}` needs two texts")
+            raise Undecided(f"`{name}` needs two strings")
         answer = decide(text, part)
         seen = as_seen(text), as_seen(part)
         if seen != (text, part) and decide(*seen) is not answer:
-            raise Undecided("a text has characters or spaces that cannot be seen")
+            raise Undecided("a string has invisible characters or spaces")
         return answer
 
     return decided
@@ -177,18 +177,18 @@ def seen_alike(decide: Callable[[str, str], bool], name: str) -> Callable[[objec
 def size(value: object) -> int:
     if isinstance(value, str):
         if len(as_seen(value)) != len(value):
-            raise Undecided("a text has characters or spaces that cannot be seen")
+            raise Undecided("a string has invisible characters or spaces")
         return len(value)
     if isinstance(value, list | dict):
         return len(value)
-    raise Undecided("`size` needs a text, a list or a map")
+    raise Undecided("`size` needs a string, a list or a map")
 
 
 def add(left: object, right: object) -> object:
     if _is_number(left) and _is_number(right):
         return _calculated(_DECIMALS.add, operator.add, numeric(left), numeric(right))
     if type(left) is not type(right) or not isinstance(left, str | list):
-        raise Undecided("`+` needs two numbers, two texts or two lists")
+        raise Undecided("`+` needs two numbers, two strings or two lists")
     joined = left + right  # type: ignore[operator]  # checked above
     if len(joined) > 1_000_000:
         raise Undecided("a value is too large")
@@ -243,7 +243,7 @@ def _comparable(left: object, right: object) -> None:
     if _is_number(left) and _is_number(right):
         return
     if type(left) is not type(right) or not isinstance(left, str | datetime | timedelta):
-        raise Undecided(f"{_kind(left)} and {_kind(right)} have no order")
+        raise Undecided(f"{_kind(left)} and {_kind(right)} can't be ordered")
     if isinstance(left, str) and isinstance(right, str):
         order = _order(left, right)
         # By its characters, `02-01T00:30+14:00` is after `01-31T11:00Z`; by the clock, before.
@@ -262,12 +262,12 @@ def _kind(value: object) -> str:
         return "a number"
     if value is None or value is WRITTEN_NULL:
         return "null"
-    kinds = {bool: "true or false", str: "a text", list: "a list", dict: "an object"}
+    kinds = {bool: "true or false", str: "a string", list: "a list", dict: "an object"}
     return kinds.get(type(value), "a value of another kind")
 
 
 def _is_number(value: object) -> bool:
-    """Raise for values such as ``double('nan')``, which have no order."""
+    """Raise for values such as ``double('nan')``, which can't be ordered."""
     if isinstance(value, float) and not math.isfinite(value):
         raise Undecided("a number is not finite")
     return isinstance(value, int | float) and not isinstance(value, bool)
@@ -376,10 +376,10 @@ def _round(value: object, digits: object) -> object:
 
 def _time(value: object) -> datetime:
     if not isinstance(value, str):
-        raise Undecided("a time was expected, as text")
+        raise Undecided("a time was expected, as a string")
     result = time_of(value)
     if result is None:
-        raise Undecided("the text isn't a time: write 2026-01-31T09:30:00")
+        raise Undecided("the string isn't a time: write 2026-01-31T09:30:00")
     return result
 
 
@@ -421,7 +421,7 @@ def _pairs(first: object, second: object) -> object:
 
 def _lookup(table: object, key: object, otherwise: object) -> object:
     if not isinstance(table, dict) or not isinstance(key, str):
-        raise Undecided("`lookup` needs a table and a text")
+        raise Undecided("`lookup` needs a table and a string")
     result = at(table, key) if contains(key, table) else otherwise
     if result is None or result is WRITTEN_NULL:
         raise Undecided("the table has no value there")
@@ -449,7 +449,7 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 def _duration(value: object) -> timedelta:
     match = _DURATION.fullmatch(value) if isinstance(value, str) and len(value) < 64 else None
     if match is None:
-        raise Undecided("the text isn't a duration: write 1h30m")
+        raise Undecided("the string isn't a duration: write 1h30m")
     parts = re.findall(r"(\d+(?:\.\d+)?)(h|ms|m|s|us|ns)", match[2])
     seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
     if seconds > 10**10:
@@ -464,7 +464,7 @@ _NUMBER_TEXT = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?([eE][-+]?[0-9]{1,3})
 def _int(value: object) -> object:
     if isinstance(value, str):
         if _WHOLE_TEXT.fullmatch(value) is None:
-            raise Undecided("the text isn't a whole number")
+            raise Undecided("the string isn't a whole number")
         return within_range(int(value))
     return within_range(int(numeric(value)))
 
@@ -472,7 +472,7 @@ def _int(value: object) -> object:
 def _double(value: object) -> object:
     if isinstance(value, str):
         if _NUMBER_TEXT.fullmatch(value) is None:
-            raise Undecided("the text isn't a number")
+            raise Undecided("the string isn't a number")
         return within_range(float(value))
     return numeric(value)
 

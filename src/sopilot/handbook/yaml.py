@@ -321,6 +321,6 @@ def json_value(report: DiagnosticCollector, node: Node, what: str) -> JSON:
     for key, value in node.pairs:
         if isinstance(value, ScalarNode) and value.value is None and not value.text:
             message = f"`{key.text}` has no value"
-            help = "inside braces a text with a comma needs quotes; write `null` for no value"
+            help = "inside braces, text with a comma needs quotes; write `null` for no value"
             report.warning("empty-value", message, key, help)
     return {key.text: json_value(report, value, what) for key, value in node.pairs}

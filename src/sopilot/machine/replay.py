@@ -246,6 +246,6 @@ def program_changes(events: Sequence[Event]) -> list[tuple[int, dict[str, str]]]
         if event.note == PROGRAM_CHANGED and event.actor == "runtime":
             programs = event.details.get("programs")
             if not isinstance(programs, Mapping):
-                raise TraceError("a change of programs does not name them", index)
+                raise TraceError("a program change doesn't name the programs", index)
             results.append((index, {str(goal): str(sha) for goal, sha in programs.items()}))
     return results

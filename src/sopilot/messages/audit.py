@@ -164,7 +164,7 @@ LABELS: Final[Mapping[str, tuple[str, str]]] = {
     "customer_hears": ("the customer is told only: {text}", "只告知客户：{text}"),
     "remedy": ("the customer could: {text}", "客户可以：{text}"),
     "follows": ("next: {text}", "后续：{text}"),
-    "no_cause": ("No false requirement was shown.", "没有显示不成立的要求。"),
+    "no_cause": ("No requirement was shown to be false.", "没有显示不成立的要求。"),
     "checked": ("what was checked:", "已检查："),
     "proof_of": ("requirements of the call at #{seq}:", "事件 #{seq} 的调用须满足："),
     "decided_by": ("{decision} by {by}", "{by} {decision}"),
@@ -344,7 +344,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "验证 `{predicate}` 的调用失败，却判断为 true",
     ),
     "audit.part-of-recipe": (
-        "`{predicate}` was judged {verdict} before every call of a recipe was made",
+        "`{predicate}` was judged {verdict} before all calls of a recipe were made",
         "尚未完成全部验证调用，就把 `{predicate}` 判断为 {verdict}",
     ),
     "audit.verdict-untold": (
@@ -397,7 +397,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     "audit.holds-not": ("it is false", "不成立"),
     "audit.is-by": ("it is {actual} according to {evidence}", "依据 {evidence}，结果为 {actual}"),
     "audit.not-led": (
-        "the checks so far don't lead to `{action}`",
+        "with the checks so far, the procedure doesn't reach `{action}`",
         "按已做的检查，程序不会到达 `{action}`",
     ),
     "audit.not-an-input": ("`{name}` isn't an input of the action", "`{name}` 不是其参数"),
@@ -512,7 +512,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.ground-withheld": (
         "a withheld question to the user may be the reason for the refusal",
-        "向用户询问的内容可能是拒绝的依据",
+        "拒绝的依据可能是一项未显示的用户提问",
     ),
     "audit.user-did-not-give": (
         "the user was asked and did not give {names}",

@@ -139,7 +139,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`evidence` 必须是字符串列表，如 `#12`",
     ),
     "evidence-not-cited": (
-        "`evidence` must cite results as `#12`, not {text}",
+        "`evidence` must cite results by number, such as `#12`, not {text}",
         "`evidence` 须以 `#12` 的形式引用结果，而不是 {text}",
     ),
     "not-numbers": (
@@ -164,7 +164,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "{cited} 不是本次 `{goal}` 的结果：请在此重新调用并引用新的结果",
     ),
     "no-result": (
-        "there is no result {cited} here; cite results as `#12`",
+        "there is no result {cited} here; cite results by number, such as `#12`",
         "此处没有结果 {cited}；请以 `#12` 的形式引用结果",
     ),
     "step-before": ("the previous step was rejected", "前一步未被接受"),
@@ -303,7 +303,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "action-needs": ("`{action}` needs `{name}`", "`{action}` 需要 `{name}`"),
     "no-path": (
-        "the checks so far don't lead to `{action}`",
+        "with the checks so far, the procedure doesn't reach `{action}`",
         "按已核验的内容，流程不通向 `{action}`",
     ),
     "model-only": (
@@ -367,8 +367,8 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 的回答为空或报错（#{seq}），没有 `verdict` 的验证环节不能据此通过",
     ),
     "order-unknown": (
-        "it is unknown whether `{action}` or its end came last",
-        "无法确定 `{action}` 与其结束的先后",
+        "it is unknown which came last: `{action}` or the call that closes it",
+        "无法确定 `{action}` 与关闭它的调用孰先孰后",
     ),
     "judged-undecided": ("it was judged undecided", "判断为 undecided"),
     "not-judged": ("it wasn't judged for these values", "尚未对这些值作出判断"),

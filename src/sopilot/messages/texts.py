@@ -70,7 +70,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "用户没有更多要说的。请结束对话：{ways}。",
     ),
     "folded": (
-        "Folded: the newest part of the earlier dialog and results.",
+        "Shortened: the newest part of the earlier dialog and results.",
         "已折叠：以下是此前对话与结果中最新的部分。",
     ),
     # --- tools ---
@@ -102,7 +102,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "short_true": ("Rules that are true, by number: `1,2`.", "判断为 true 的编号，如 `1,2`。"),
     "short_false": ("Rules that are false.", "判断为 false 的编号。"),
     "short_undecided": (
-        "Rules that nothing decides; they count as not met.",
+        "Rules that can't be decided; they count as not met.",
         "无法判断的编号；视为不符合要求。",
     ),
     "short_option": ("The option that `Now` names.", "“现在”指明的选项。"),
@@ -563,7 +563,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "prose_no_values": ("no values needed", "不需要参数"),
     "prose_steps": (
-        "Take these points in order, unless a point says where to go on.",
+        "Take these steps in order, unless a step says where to go on.",
         "依次执行以下各步；有跳转说明的，按说明跳转。",
     ),
     "prose_check_must": ("This must be true: ", "以下必须成立："),
@@ -577,22 +577,22 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "prose_values": (", for {values}", "，其中 {values}"),
     "prose_value": ("{name} being {value}", "{name} 为 {value}"),
     "prose_met": (
-        " If it comes out {wanted}, go on with point {target}.",
+        " If it comes out {wanted}, go on with step {target}.",
         "若结果为 {wanted}，转到第 {target} 步。",
     ),
-    "prose_unmet": (" Otherwise, go on with point {target}.", "否则转到第 {target} 步。"),
+    "prose_unmet": (" Otherwise, go on with step {target}.", "否则转到第 {target} 步。"),
     "prose_either": (" Go on either way.", "无论结果如何都继续。"),
     "prose_on": (" Otherwise, go on.", "否则继续下一步。"),
-    "prose_goto": (" Go on with point {target}.", "转到第 {target} 步。"),
+    "prose_goto": (" Go on with step {target}.", "转到第 {target} 步。"),
     "prose_branch": (
-        "Look at the result: if {when}, go on with point {then}; otherwise with point {otherwise}.",
+        "Look at the result: if {when}, go on with step {then}; otherwise with step {otherwise}.",
         "查看结果：若{when}，转到第 {then} 步；否则转到第 {otherwise} 步。",
     ),
     "prose_holds": ("“{slot}” came out true", "“{slot}”的结果为 true"),
     "prose_holds_not": ("“{slot}” came out false", "“{slot}”的结果为 false"),
     "prose_choose": ("Decide: {says}", "作出决定：{says}"),
     "prose_option": (
-        " For “{name}”{says}, go on with point {target}.",
+        " For “{name}”{says}, go on with step {target}.",
         "若选“{name}”{says}，转到第 {target} 步。",
     ),
     "prose_option_says": (" ({says})", "（{says}）"),
@@ -631,8 +631,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "prose_judge_unverified": (
         "No offered tool verifies this. Judge from what is known whether it is true or false; "
-        "otherwise refuse.",
-        "没有可用的核验工具：根据已知信息判断为 true 还是 false，否则拒绝。",
+        "refuse if that doesn't decide it.",
+        "没有可用的核验工具：根据已知信息判断为 true 还是 false；若无从判断，则拒绝。",
     ),
     "prose_judge_gate": (
         "It is true only if this tool succeeds; the user may correct a value and try again.",
@@ -764,7 +764,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "流程引擎记录你的位置。用 `pg_program_step` 选择请求"
         "（operation 为 `start`，给出 `goal`，并在 `arguments` 中给出其参数中已知的值）。"
         "每一轮的最后一条消息显示当前步骤，“现在：”之后是下一步：照做，一次一步。"
-        "用户的回答不会推进流程：请用它执行该步。"
+        "用户的回答不会推进流程：请据此执行该步。"
         "`call` 进入函数；用 `return` 返回判断结果（`holds` 为 true 或 false）"
         "并附证据编号（`evidence`，如 `#12`；可引用本次请求先前的结果）。{amend}"
         "若结果不足以说明，可调用其他只读工具，其结果也是证据。"
@@ -787,7 +787,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "`undecided` if the answers don't decide it; it counts as not met. `After …` says "
         "what follows a verdict: do it in the same message. `start`, `amend` and verdicts may "
         "also stand in the arguments of the "
-        'tool call that follows them, beside its own: `{{"true": "1", "order": "A-7"}}`. Of the '
+        'tool call that follows them, beside its own: `{{"true": "1", "order": "A-7"}}`. For the '
         "tool named under `Now` or `After`, leave out the values that the program shows "
         "and those that you give with `start`, and write all others; `?name` is a value that the "
         "program does not have yet. Other read-only tools may be called where an answer is not "

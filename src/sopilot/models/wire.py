@@ -112,7 +112,10 @@ def usable(reply: ModelReply) -> ModelReply:
     reason = reply.served.finish_reason
     if reason == FILTERED:
         raise ProviderError(
-            "the provider's filter cut the answer", kind=FILTER, retryable=False, usage=reply.usage
+            "the provider's content filter cut off the answer",
+            kind=FILTER,
+            retryable=False,
+            usage=reply.usage,
         )
     if not reply.content.strip() and not reply.tool_calls:
         # A budget of reply tokens that is spent on reasoning is spent again.
@@ -227,7 +230,7 @@ def text(value: object, name: str) -> str:
 
 def _string(value: object, name: str) -> str:
     if not isinstance(value, str):
-        raise ProviderError(f"`{name}` of the answer is not a text", kind=SHAPE)
+        raise ProviderError(f"`{name}` of the answer is not a string", kind=SHAPE)
     return value
 
 
@@ -248,7 +251,7 @@ def json_text(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
     except (ValueError, RecursionError) as error:
-        raise ProviderError("the answer is too deep to be read", kind=SHAPE) from error
+        raise ProviderError("the answer is nested too deeply", kind=SHAPE) from error
 
 
 def _count(value: object) -> int:

@@ -110,7 +110,7 @@ def text_to_yaml(text: str) -> str:
     if _PLAIN.fullmatch(text) and text.lower() not in _NOT_PLAIN:
         return text
     if _HALF_PAIR.search(text):
-        raise _unwritable(f"a text contains half a surrogate pair: {ascii(text)[:80]}")
+        raise _unwritable(f"a string contains half a surrogate pair: {ascii(text)[:80]}")
     return _escaped(json.dumps(text, ensure_ascii=False))
 
 

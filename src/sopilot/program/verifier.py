@@ -261,7 +261,7 @@ class _FunctionCheck:
         function = self.function
         for name in (function.name, *function.parameters):
             if not is_identifier(name):
-                self.whole("bad-name", f"`{name}` is not a name", _NAME_HELP)
+                self.whole("bad-name", f"`{name}` isn't a valid name", _NAME_HELP)
         for name in _repeated(function.parameters):
             self.whole("duplicate-parameter", f"parameter `{name}` is declared twice", "keep one")
         if not function.steps:

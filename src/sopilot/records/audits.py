@@ -194,7 +194,7 @@ async def deviation_step(
     number, by = details["number"], details["by"]
     item = (await load_deviations(store)).get(number)
     if item is None:
-        cure = "`sopilot records deviations list` has their numbers"
+        cure = "`sopilot records deviations list` shows the numbers"
         raise mistake("unknown-deviation", f"there is no deviation {number}", help=cure)
     writer = await required_writer(store, who, by)
     require_step(item, step, (await load_people(store)).names_of(str(writer["by"])))

@@ -174,7 +174,9 @@ class _Check:
         last = {entry.session_id: entry for entry in covered}
         for session_id, how in in_time(covered, sealed.begin, sealed.end):
             if session_id not in sessions and not is_journal(session_id):
-                self.problems.append(f"session {session_id} {how} then and is left out")
+                self.problems.append(
+                    f"session {session_id} {how} in this period, but the bundle leaves it out"
+                )
         for session_id in last.keys() - sessions:
             if is_journal(session_id):
                 self.problems.append(f"{session_id} is left out")
@@ -212,7 +214,7 @@ class _Check:
             if not path.is_file():
                 self.problems.append(f"{name} is missing")
             elif hashlib.sha256(path.read_bytes()).hexdigest() != digest:
-                self.problems.append(f"{name} is not what was exported")
+                self.problems.append(f"{name} differs from what was exported")
         there = {
             path.relative_to(self._folder).as_posix()
             for path in self._folder.rglob("*")
@@ -272,7 +274,7 @@ class _Check:
             path = self._folder / name
             raw = text.encode("utf-8", "surrogatepass")
             if not path.is_file() or path.read_bytes() != raw:
-                self.problems.append(f"{name} is not what the sealed records make")
+                self.problems.append(f"{name} differs from what the sealed records produce")
         for name in sorted(about["files"].keys() - expected.keys() - others):
             self.problems.append(f"{name} is not a file of this bundle")
 
@@ -286,7 +288,7 @@ def check_bundle(folder: Path, keys: Sequence[str]) -> tuple[bool, list[str]]:
         SopilotError, OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError,
         ArithmeticError,
     ) as problem:  # fmt: skip
-        check.problems.append(f"this isn't a bundle, or a damaged one: {problem!r}")
+        check.problems.append(f"this isn't a bundle, or it is damaged: {problem!r}")
     whose = "by the key you named" if keys else "by the key that the bundle names"
     lines = check.problems or [
         f"whole and complete: {check.summary} {whose}",

@@ -133,7 +133,7 @@ def sealed_from_json(value: JSON) -> SealedHead:
         raise TraceError(f"unknown format of a sealed head: `{result.get('sopilot_log')}`")
     head = TreeHead(_whole(result, "size"), _text(result, "root"), _moment(result))
     if head.size < 0 or not _ROOT.fullmatch(head.root):
-        raise TraceError("a sealed head has the size of a log and the root of its tree")
+        raise TraceError("a sealed head needs the size of a log and the root of its tree")
     return SealedHead(head, _text(result, "key"), _text(result, "signature"))
 
 
@@ -158,7 +158,7 @@ def _object(value: JSON, what: str) -> Mapping[str, JSON]:
 def _text(values: Mapping[str, JSON], name: str) -> str:
     value = values.get(name)
     if not isinstance(value, str):
-        raise TraceError(f"`{name}` must be a text")
+        raise TraceError(f"`{name}` must be a string")
     return value
 
 
@@ -205,7 +205,7 @@ def read_seals(text: str) -> SealFile:
             except TraceError as problem:
                 raise TraceError(f"line {number}: {problem}") from None
     if not heads:
-        raise TraceError("there is no sealed head in it")
+        raise TraceError("it contains no sealed head")
     return SealFile(tuple(heads), tuple(lines))
 
 
@@ -213,7 +213,7 @@ def _read(line: str) -> JSON:
     try:
         value: JSON = json.loads(line)
     except (ValueError, RecursionError) as problem:
-        raise TraceError("this is not a line of JSON") from problem
+        raise TraceError("this line isn't JSON") from problem
     return value
 
 
@@ -237,7 +237,7 @@ def check_proof(proof: JSON, keys: Collection[str]) -> str:
             f"{entry.hash}: entry {entry.number} of {head.head.size}"
         )
     if proof.get("sopilot_proof") != "consistency":
-        raise TraceError("a proof is of inclusion or of consistency")
+        raise TraceError("a proof must be an inclusion or a consistency proof")
     old = _sealed(proof.get("old"), keys)
     if not proves_consistency(
         old.head.size, bytes.fromhex(old.head.root), head.head.size, root, path
@@ -284,7 +284,7 @@ def prove(
     else:
         named = [item for item in covered if item.session_id == session_id]
         if not named:
-            raise RunEnded(f"no entry that the head covers names session {session_id}")
+            raise RunEnded(f"the head covers no entry of session {session_id}")
         path = inclusion_proof(leaves_of(lines_of(covered)), named[-1].number)
         about = {"sopilot_proof": "inclusion", "entry": named[-1].as_json()}
     return {**about, "path": [item.hex() for item in path], "head": seal.as_json()}

@@ -193,7 +193,7 @@ class People:
     def of_token(self, token: str, at: float) -> Principal:
         result = self.tokens.get(token_digest(token))
         if result is None:
-            raise mistake("unknown-token", "this token belongs to no person of this store")
+            raise mistake("unknown-token", "this token belongs to nobody in this store")
         if result.revoked or same_name(result.person) not in self.persons:
             raise mistake("revoked-token", f"the token `{result.name}` was revoked")
         if result.expires_at is not None and at >= result.expires_at:
@@ -207,7 +207,7 @@ class People:
         if result is None:
             raise mistake(
                 "unknown-subject",
-                f"`{subject}` of {issuer} isn't a person of this store",
+                f"`{subject}` of {issuer} isn't a person known to this store",
                 help=f"an administrator adds them: `sopilot people add NAME --openid {wanted}`",
             )
         return Principal(result.name, OPENID, wanted)

@@ -135,7 +135,7 @@ async def load_policy(store: Store, *, up_to: int | None = None) -> Policy:
     last = None if up_to is None else up_to + 1
     policy = await folded(store, JOURNAL, lambda entries: fold_policy(entries[:last]))
     if up_to is None and any(hold.what is None for hold in policy.hold_entries.values()):
-        raise StoreCorrupt("a legal hold has lost its words without being lifted")
+        raise StoreCorrupt("the text of a legal hold is missing, although nobody lifted the hold")
     return policy
 
 
@@ -195,7 +195,7 @@ async def is_demanded(store: Store) -> bool:
 
 
 def _no_keys(message: str) -> UserMistake:
-    return mistake("no-keys", message, help="SOPILOT_KEYS=FOLDER names the folder of the keys")
+    return mistake("no-keys", message, help="set SOPILOT_KEYS to the folder of the keys")
 
 
 async def note_reading(

@@ -84,7 +84,9 @@ def read_condition(text: str) -> Condition:
         raise UserMistake(f"`{match[3]}` isn't a finite number")
     operator = "=" if match[2] == "==" else match[2]
     if isinstance(value, dict | list) or (operator[0] in "<>" and not _ordered(value)):
-        raise UserMistake(f"`{match[3]}` has no order: compare with a number or a text")
+        raise UserMistake(
+            f"`{match[3]}` can't be compared with `<` or `>`: use a number or a string"
+        )
     return Condition(tuple(match[1].split(".")), operator, value)
 
 

@@ -122,7 +122,7 @@ def settings_from_json(value: JSON) -> Settings:
         or not isinstance(columns, list | tuple)
         or guard not in ("", "ask", "auto")
     ):
-        raise UserMistake("the settings of a session have a value of the wrong kind")
+        raise UserMistake("the settings of a session have a value of the wrong type")
     return Settings(
         automation=Automation(**_known(Automation, value.get("automation"), bool)),
         limits=Limits(**_known(Limits, value.get("limits"), int)),
@@ -140,7 +140,7 @@ def _known(kind: type[Automation] | type[Limits], value: JSON, wanted: type) -> 
         return {}
     results = {item.name: value[item.name] for item in fields(kind) if item.name in value}
     if any(type(item) is not wanted for item in results.values()):
-        raise UserMistake("the settings of a session have a value of the wrong kind")
+        raise UserMistake("the settings of a session have a value of the wrong type")
     return results
 
 

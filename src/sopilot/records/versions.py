@@ -76,7 +76,7 @@ class Versions:
         result = self.find(handbook, number)
         if result is None:
             message = f"`{handbook}` has no version {number} here"
-            raise mistake("unknown-version", message, help="`sopilot handbooks list` has them")
+            raise mistake("unknown-version", message, help="`sopilot handbooks list` lists them")
         return result
 
     def that_run(self, handbook: str, programs: Mapping[str, str]) -> list[Version]:
@@ -93,7 +93,7 @@ class Versions:
         if not result:
             raise mistake(
                 "not-released",
-                f"these programs of `{handbook}` aren't a version released in this store",
+                f"these programs of `{handbook}` aren't a released version in this store",
                 help="run `sopilot handbooks release`; then someone else must `sign-off`",
             )
         signed = [item for item in result if item.is_signed]

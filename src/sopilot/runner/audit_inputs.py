@@ -406,7 +406,7 @@ def _recorded(
         recorded = entry.get("interactions") if isinstance(entry, Mapping) else None
         if not isinstance(recorded, list) or not all(map(_is_interaction, recorded)):
             problem = f"entry {number} has no recorded interactions"
-            raise _mistake(what, problem, "is the file whole?")
+            raise _mistake(what, problem, "is the file complete?")
         if handbook is not None:
             book, chosen = _procedure(handbook, goal)
         else:
@@ -430,7 +430,7 @@ def _trajectories(what: str, entries: Sequence[Any], handbook: str, goal: str | 
     result: list[Row] = []
     for number, entry in enumerate(entries):
         if not isinstance(entry["traj"], list):
-            raise _mistake(what, f"entry {number} has no messages", "is the file whole?")
+            raise _mistake(what, f"entry {number} has no messages", "is the file complete?")
         name = f"{entry.get('task_id', number)}.{entry.get('trial', 0)}"
         result.append((name, book, goal, _messages(entry["traj"], book)))
     return result

@@ -74,7 +74,9 @@ def record_lines(records: Mapping[str, Any]) -> Iterator[str]:
 def chain_check(trace_input: TraceInput | ForeignInput) -> tuple[dict[str, Any], list[str]]:
     """Check chain and signatures; the result as data and as lines."""
     if isinstance(trace_input, ForeignInput):
-        raise UserMistake("a transcript has no chain to verify: only traces and sessions do")
+        raise UserMistake(
+            "a transcript has no hash chain to verify; only traces and sessions have one"
+        )
     problems = trace_input.verify()
     listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
     events, signed = len(trace_input.trace.events), len(trace_input.trace.signatures)

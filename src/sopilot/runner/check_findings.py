@@ -251,8 +251,7 @@ class _Gaps:
             yield self._at_requirement(
                 "unchecked-requirement",
                 procedure,
-                f"verifier `{action}` requires `{leaf}`, which is not put in front "
-                "and which this procedure does not check",
+                f"verifier `{action}` requires `{leaf}`, which nothing checks before that call",
                 "add it to the procedure's `requires`",
             )
         for unopened in why.unopened:
@@ -274,8 +273,8 @@ class _Gaps:
                     yield self._at_requirement(
                         "wide-verifier",
                         procedure,
-                        f"`{name}` is verified by `{call.action}`, which reads everything",
-                        "name a verifier that reads only the needed data, beside it under `any`",
+                        f"`{name}` is verified by `{call.action}`, which reads everything at once",
+                        "add, under `any`, a verifier that reads only the needed data",
                         name,
                         Severity.NOTE,
                     )
@@ -287,7 +286,7 @@ class _Gaps:
                 "shared-state",
                 procedure,
                 f"`{procedure}` is guarded, and may use `{name}` from an earlier connection",
-                f"drop `state: shared` of `{name}` if its server keeps a state for each connection",
+                f"drop `state: shared` of `{name}` if its server keeps state per connection",
                 severity=Severity.NOTE,
             )
         for item in unprovable(program):

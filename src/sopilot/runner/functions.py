@@ -42,5 +42,5 @@ def audit_trace(
         value = transcript_input("transcript", list(what), source, goal)
     reports = [item.report for item in value.audit()]
     if len(reports) != 1:
-        raise UserMistake(f"{len(reports)} transcripts are in it: use `sopilot audit`")
+        raise UserMistake(f"this contains {len(reports)} transcripts: use `sopilot audit`")
     return reports[0]

@@ -192,11 +192,11 @@ def _json_problem(value: object) -> tuple[str, str, str] | None:
         if isinstance(value, str) and not is_text(value):
             return way, "it holds half a character", "write it whole"
         if isinstance(value, float) and not math.isfinite(value):
-            return way, f"{value} isn't a JSON number", "write a number, or a text in quotes"
+            return way, f"{value} isn't a JSON number", "write a number, or a string in quotes"
         if isinstance(value, Mapping):
             wrong = [name for name in value if not is_text(name)]
             if wrong:
-                return way, f"the name {wrong[0]!r} isn't a text", "put it in quotes"
+                return way, f"the name {wrong[0]!r} isn't a string", "put it in quotes"
         elif not isinstance(value, str | bool | int | float | list | None):
             kind = type(value).__name__
             return way, f"a value of the type {kind} isn't JSON", "put it in quotes"

@@ -46,7 +46,7 @@ def write_bundle(path: Path, files: Mapping[str, bytes]) -> None:
         if "\\" in name or "\0" in name or {"", ".", ".."} & set(name.split("/")):
             raise mistake(
                 "unsafe-name",
-                f"`{name}` can't name a file of a bundle",
+                f"`{name}` can't be a file name in a bundle",
                 help="export a period without this session",
             )
     if path.suffix == ".zip":

@@ -170,7 +170,8 @@ class Runner:
         stored = (await self.store.record(session_id)).metadata.get("extra", {}).get(SERVED)
         if not isinstance(stored, Mapping):
             raise UserMistake(
-                f"a runner didn't start session `{session_id}`: use `sopilot resume {session_id}`"
+                f"session `{session_id}` wasn't started by a runner: "
+                f"use `sopilot resume {session_id}`"
             )
         return stored
 

@@ -160,7 +160,7 @@ async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
     action, arguments = held.action, dict(held.arguments)
     guarded = session.programs.guarded.get(action)
     if guarded is None:
-        raise UserMistake(f"`{action}` is not an action of the present programs")
+        raise UserMistake(f"`{action}` is not an action of the current programs")
     if not same(as_received(session, action, arguments), arguments):
         why = f"`{action}` would fill in arguments by itself: amend it with values for all"
         return await hold_call(session, action, arguments, call_id, Hold("root", why))

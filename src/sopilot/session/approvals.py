@@ -45,7 +45,7 @@ async def record_queued(session: Session, store: Store) -> None:
         await store.acknowledge_decisions(session.id, [number for number, _ in queued])
 
 
-_AMENDED = Diagnostic("amended-since", "the call was amended after it was looked at")
+_AMENDED = Diagnostic("amended-since", "the call was amended after you looked at it")
 
 
 async def decide(

@@ -293,7 +293,7 @@ def _unlock(cipher: AESGCM, session_id: str, value: JSON) -> JSON:
         plain: JSON = json.loads(text.decode("utf-8", "surrogatepass"))
     except (InvalidTag, binascii.Error, ValueError):
         raise StoreCorrupt(
-            f"contents of session {session_id} are not what its key has encrypted"
+            f"contents of session {session_id} can't be decrypted with its key: they were changed"
         ) from None
     return plain
 

@@ -214,7 +214,7 @@ class PostgresStore(SqlStore):
         if not _NAME.fullmatch(schema):
             raise UserMistake(f"`{schema}` cannot name a schema: use letters, digits and _")
         if pool_size < 1:
-            raise UserMistake("a pool has one connection at least")
+            raise UserMistake("a pool needs at least one connection")
         _psycopg()  # report a missing package before the first use
         self._dsn = dsn
         self._schema = schema
@@ -408,8 +408,8 @@ class PostgresStore(SqlStore):
                     "no-store",
                     f"this database has no session store (schema `{self._schema}`); "
                     "nothing was written",
-                    help="name another database; the first run makes one, and "
-                    "`sopilot store migrate`",
+                    help="name another database; `sopilot store migrate` and the "
+                    "first run create the tables",
                 )
             if version < SCHEMA_VERSION:
                 await self._migrate(db)
@@ -429,9 +429,9 @@ class PostgresStore(SqlStore):
         alien = await cursor.fetchone()
         if alien is not None:
             raise StoreCorrupt(
-                f"the schema `{self._schema}` of this database does more than keep what is "
-                f"written to it: `{alien[0]}` isn't a plain table, or has a trigger, a rule or row "
-                "security, and no release of sopilot made it; remove that, or restore a copy"
+                f"the schema `{self._schema}` of this database was changed: "
+                f"`{alien[0]}` isn't a plain table, or has a trigger, a rule or row security; "
+                "sopilot never creates these; remove that, or restore a copy"
             )
 
     async def _version(self, db: PostgresTransaction) -> int:
@@ -547,8 +547,8 @@ def _require_every_character(connection: AsyncConnection) -> None:
             "store-encoding",
             f"this database stores text as {encoding}, which can't represent every character; "
             "nothing was written",
-            help="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0; what is in this one is "
-            "moved by `sopilot store backup` and `sopilot store restore`",
+            help="CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0; then move the data "
+            "with `sopilot store backup` and `sopilot store restore`",
         )
 
 

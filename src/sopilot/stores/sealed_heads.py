@@ -160,7 +160,7 @@ async def read_sealed(value: str) -> SealFile:
         return sealed_text(Path(value))[1]
     _, seals = await _sent_before(value)
     if not seals.heads:
-        raise mistake("no-seals", "there are no sealed heads in it", Place(value))
+        raise mistake("no-seals", "it contains no sealed heads", Place(value))
     return seals
 
 

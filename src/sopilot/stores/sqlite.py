@@ -450,12 +450,12 @@ def require_store(path: Path) -> None:
         rows = connection.execute("SELECT name, type, sql FROM sqlite_master").fetchall()
     if alien := next((name for name, *rest in rows if not _is_plain(name, *rest)), None):
         raise StoreCorrupt(
-            f"{path} does more than keep what is written to it: `{alien}` is a trigger, or stands "
-            "in a table's place, and no release of sopilot made it; restore a copy"
+            f"{path} was changed: `{alien}` is a trigger, or replaces a table, which sopilot "
+            "never does; restore a copy"
         )
     if rows and not {name for name, _, _ in rows} >= TABLES.keys():
         raise StoreCorrupt(
-            f"{path} is a database of something else: it has no sessions in it, and nothing was "
+            f"{path} is a database of another program: it has no sessions, and nothing was "
             "written to it; name another file"
         )
 

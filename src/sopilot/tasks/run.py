@@ -189,7 +189,7 @@ def _as_it_started(
             "handbook-not-kept",
             f"the view `{view.name}` shows the handbook, and the one that this session "
             "began with was not kept",
-            help="switch to the present handbook with `--accept-changed`, or start a new session",
+            help="switch to the current handbook with `--accept-changed`, or start a new session",
         )
     tell("as started: the model is shown frames of the program that was stored")
     briefing = Briefing(handbook, stored.programs, task.briefing.language)

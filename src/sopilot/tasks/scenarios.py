@@ -333,7 +333,7 @@ class SuiteReader:
                 text = isinstance(reply, str)
                 shown = fields.describe(value)
                 message = f"{problem} for `{goal}`, found {'the text ' if text else ''}{shown}"
-                help = "a number stands without quotes, a text like `007` in quotes"
+                help = "write a number without quotes, and text like `007` in quotes"
                 self.report.error("wrong-type", message, value, help)
         return inputs
 

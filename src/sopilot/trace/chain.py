@@ -120,7 +120,7 @@ def decode_line(line: str) -> SealedEvent:
             parse_float=_finite,
         )
     except (ValueError, RecursionError) as problem:
-        raise TraceError("this is not a line of JSON") from problem
+        raise TraceError("this line isn't JSON") from problem
     if not isinstance(entry, dict):
         raise TraceError("an event must be an object")
     if entry.get("format") != FORMAT or isinstance(entry["format"], bool):

@@ -74,7 +74,7 @@ def read_trace(text: str) -> TraceFile:
                 payloads.update(_mapping(entry.get("payloads")))
                 salt = str(entry.get("salt", ""))
             elif signatures or payloads:
-                raise TraceError("an event stands behind the end of the trace")
+                raise TraceError("an event follows the end of the trace")
             else:
                 event = decode_line(line)
                 if encode_line(event) != line:
@@ -83,7 +83,7 @@ def read_trace(text: str) -> TraceFile:
         except (TraceError, RecursionError) as result:
             raise TraceError(f"line {number}: {result}") from result
     if lines[-1] != "":
-        raise TraceError(f"line {len(lines)} is torn: it does not end")
+        raise TraceError(f"line {len(lines)} is incomplete: it has no line end")
     return replace(
         header, events=tuple(events), signatures=tuple(signatures), payloads=payloads, salt=salt
     )
@@ -98,7 +98,7 @@ def _header(line: str) -> TraceFile:
         )
     strange = sorted(header.keys() - _HEADER)
     if strange:
-        raise TraceError(f"the header has `{strange[0]}`, which is not known here")
+        raise TraceError(f"the header has `{strange[0]}`, which isn't a known field")
     session_id = header.get("session")
     if not isinstance(session_id, str):
         raise TraceError("the header names no session")
@@ -114,7 +114,7 @@ def _object(line: str) -> dict[str, JSON]:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
-        raise TraceError("this is not a line of JSON") from None
+        raise TraceError("this line isn't JSON") from None
     mapping = _mapping(value)
     if not _is_canonical(mapping, line):
         raise _unusual()
@@ -143,7 +143,7 @@ def _strings(value: JSON) -> dict[str, str]:
     mapping = _mapping(value)
     results = {name: item for name, item in mapping.items() if isinstance(item, str)}
     if len(results) != len(mapping):
-        raise TraceError("the header must name programs by text")
+        raise TraceError("in the header, names and texts of programs must be strings")
     return results
 
 
@@ -203,9 +203,9 @@ def verify_trace(
 def _header_trace_check(trace: TraceFile) -> Iterator[Problem]:
     """Compare the header, which is outside of the chain, with the first event."""
     for name in sorted(trace.about.keys() - set(ABOUT)):
-        yield Problem("wrong-header", f"the header says `{name}`, which no session is opened with")
+        yield Problem("wrong-header", f"the header has `{name}`, which no session starts with")
     if not trace.events:
-        yield Problem("no-events", "there is a header and no event: nothing is proven")
+        yield Problem("no-events", "there is a header but no event, so nothing is proven")
         return
     first = trace.events[0].event
     if first.note != OPENED:
@@ -302,5 +302,5 @@ def check_head(
         )
     result = genesis(trace.session_id) if head.seq < 0 else trace.events[head.seq].hash
     if result != head.hash:
-        return Problem("rewritten", "the trace was written anew after it was signed", head.seq)
+        return Problem("rewritten", "the trace was rewritten after it was signed", head.seq)
     return None

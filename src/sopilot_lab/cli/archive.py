@@ -35,14 +35,16 @@ from sopilot_lab.sopbench.process import shared_upstream
 @click.option(
     "--study", type=FILE, help="Study file of these runs: its hypotheses are tested first."
 )
-@screen_option(default="paper", help="Execute tasks to leave out of tables, as for `lab report`.")
+@screen_option(
+    default="paper", help="Which `execute` tasks to leave out of tables, as for `lab report`."
+)
 @click.option(
     "--vary", multiple=True, metavar="FIELD", help="Field that may differ, as for `lab report`."
 )
 @click.option(
     "--case",
     type=FOLDER,
-    help="Workflow folder to include; sopilot runs its Python. Default: the project's "
+    help="Workflow folder to include; sopilot runs its code. Default: the project's "
     "example, if present.",
 )
 @TRUST

@@ -38,7 +38,7 @@ from sopilot_lab.lens.study import studies
     help="local (SmolLM2), a GGUF file, or a folder as Transformers saves it.",
 )
 @click.option("--handbook", metavar="SOURCE", help="Handbook of a trace file.")
-@click.option("--arm", help="View of the session's requests. Default: the view it ran under.")
+@click.option("--arm", help="View to analyse the session under. Default: the view it ran under.")
 @click.option("--goal", help="Goal of the user, if the session never started it.")
 @click.option(
     "--moments", "count", type=click.IntRange(min=1), default=4, show_default=True,

@@ -39,7 +39,7 @@ report_options = all_of(
     ),
     screen_option(
         default="paper",
-        help="Execute tasks to leave out of tables: `paper` keeps 819 tasks, `paper-bank` 821.",
+        help="Which `execute` tasks to leave out of tables: `paper` keeps 819, `paper-bank` 821.",
     ),
     click.option(
         "--mechanism",

@@ -39,7 +39,7 @@ from sopilot_lab.statistics.outcomes import KINDS
 @click.option("--kind", type=click.Choice(KINDS), help="Run only tasks that should end this way.")
 @click.option("--tasks", "listed", type=FILE, help="File of task references, one per line.")
 @screen_option(default="none", help="Screened tasks to leave out.")
-@click.option("--limit", type=int, help="Tasks, stratified by class and goal.")
+@click.option("--limit", type=int, help="Number of tasks, stratified by class and goal.")
 @shown("--arm", default="pg", help="View: how much of the SOP the model sees.")
 @shown("--model", default="reference", metavar="MODEL", help="Model to run.")
 @shown(

@@ -38,7 +38,7 @@ def command() -> None:
     A FILE is JSON Lines or JSON, a folder of `lab run`, an Inspect log (.eval) or a folder of them.
     A row has `task`, `goal`, `kind` (execute or refuse), `passed`, and optionally `arm`, `model`,
     `domain`, `cluster`, `run`, `post_goal_calls`. An Inspect log has them in its samples' metadata.
-    A figure that doesn't exist is printed as undefined, with the reason.
+    A figure that can't be computed is printed as undefined, with the reason.
     """
 
 

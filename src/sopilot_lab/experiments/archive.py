@@ -219,7 +219,7 @@ def check_file(
 
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts:
-        yield refusal("path", "this name leads out of the archive", "rename it")
+        yield refusal("path", "this name points outside the archive", "rename it")
     if any(part.startswith(".") for part in path.parts):
         yield refusal("hidden", "this is a hidden file", "leave it out")
     if any(pattern.search(text) for pattern in _CREDENTIALS):
@@ -235,7 +235,7 @@ def check_file(
         if word and re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text):
             yield refusal("person", f"it names `{word}`", "remove the name")
     if _MAIL.search(text):
-        yield refusal("person", "it holds a mail address", "remove the address")
+        yield refusal("person", "it contains an email address", "remove the address")
     if upstream is not None and (quoted := _quoted_from(upstream, text)):
         cure = "SOPBench has no licence: leave its text out"
         yield refusal("upstream", f"text of SOPBench: `{quoted[:24]}…`", cure)
@@ -309,7 +309,7 @@ def build_archive(
     nothing is written. ``analysis`` maps file names to text; ``forbidden`` are words that
     name a person or a place; ``study`` is the text of its file."""
     if not any(folder.records() for folder in folders):
-        raise UserMistake("there is no judged run in these folders: nothing to be packed")
+        raise UserMistake("there is no judged run in these folders: nothing to pack")
     files: Files = {f"analysis/{name}": text for name, text in analysis.items()}
     for folder, base in _named(folders):
         files |= _results(folder, base)

@@ -77,11 +77,11 @@ def _check_entries(path: Path, archive: zipfile.ZipFile) -> None:
     for entry in entries:
         name = PurePosixPath(entry.filename)
         if name.is_absolute() or ".." in name.parts or "\\" in entry.filename:
-            raise _mistake(path, f"the name `{entry.filename}` leads out of the archive")
+            raise _mistake(path, f"the name `{entry.filename}` points outside the archive")
     if len({entry.filename for entry in entries}) != len(entries):
-        raise _mistake(path, "a name is in it twice")
+        raise _mistake(path, "it contains a name twice")
     if sum(entry.file_size for entry in entries) > _MOST_BYTES:
-        raise _mistake(path, "it is larger than an archive of runs")
+        raise _mistake(path, "it is too large for an archive of runs")
 
 
 def archived_document(base: Path, **how: Any) -> Document:
@@ -101,12 +101,12 @@ def verify_archive(base: Path) -> Verification:
     verification = Verification()
     _verify_manifest(base, verification)
     if not (base / "results").is_dir():
-        verification.problems.append("it holds no results")
+        verification.problems.append("it contains no results")
         return verification
     for path in sorted((base / "results").iterdir()):
         _verify_results(path, verification)
     if not verification.runs:
-        verification.problems.append("it holds no judged run")
+        verification.problems.append("it contains no judged run")
         return verification
     _verify_programs(base, verification)
     _verify_sources(base, verification)
@@ -119,7 +119,7 @@ def _verify_manifest(base: Path, verification: Verification) -> None:
         lines = whole_text(base / MANIFEST).splitlines()
         stated = {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except (OSError, ValueError):
-        verification.problems.append(f"{MANIFEST} is missing or no manifest")
+        verification.problems.append(f"{MANIFEST} is missing or isn't a manifest")
         return
     here = {
         path.relative_to(base).as_posix()
@@ -133,7 +133,7 @@ def _verify_manifest(base: Path, verification: Verification) -> None:
     for name in sorted(here & stated.keys()):
         data = whole_bytes(base / name)
         if hashlib.sha256(data).hexdigest() != stated[name]:
-            verification.problems.append(f"{name}: not the bytes that the manifest names")
+            verification.problems.append(f"{name}: differs from the manifest")
         if name.startswith(("results/", "study/", "analysis/")):
             text = data.decode("utf-8", "replace")
             verification.problems += [
@@ -155,16 +155,18 @@ def _verify_results(path: Path, verification: Verification) -> None:
     verification.runs += len(judged)
     stated = row["fingerprint"]
     if folder.configuration.fingerprint != stated:
-        verification.problems.append(f"results/{name}: the fingerprint is not the configuration's")
+        verification.problems.append(
+            f"results/{name}: the fingerprint doesn't match the configuration"
+        )
     for record in [*judged.values(), *discarded]:
         if record.fingerprint != stated:
             verification.problems.append(
-                f"results/{name}: `{record.task}` is of another configuration"
+                f"results/{name}: `{record.task}` belongs to another configuration"
             )
         if record.hypotheses != folder.configuration.hypotheses:
             verification.problems.append(f"results/{name}: `{record.task}` has other hypotheses")
     if score_lines(judged.values(), folder.configuration) != scores:
-        verification.problems.append(f"results/{name}: scores.jsonl is not what its runs come to")
+        verification.problems.append(f"results/{name}: scores.jsonl doesn't match the runs")
 
 
 def _verify_programs(base: Path, verification: Verification) -> None:
@@ -179,17 +181,17 @@ def _verify_programs(base: Path, verification: Verification) -> None:
 
 def _verify_sources(base: Path, verification: Verification) -> None:
     if not (base / "source" / "sopilot").is_dir():
-        verification.notes.append("the code that made the runs is not in it")
+        verification.notes.append("it doesn't contain the code that made the runs")
         return
     packed = read_sources(base / "source").fingerprint
     for path in sorted((base / "results").iterdir()):
         made = RunFolder.open(path).configuration.sources
         if made != packed:
             verification.notes.append(
-                f"results/{path.name}: other code than source/ made these runs"
+                f"results/{path.name}: code that differs from source/ made these runs"
             )
     if packed != deciding_sources().fingerprint:
-        verification.notes.append("this installation is other code than source/")
+        verification.notes.append("the installed code differs from source/")
 
 
 def _verify_tables(base: Path, verification: Verification) -> None:
@@ -200,21 +202,21 @@ def _verify_tables(base: Path, verification: Verification) -> None:
     try:
         document = archived_document(base)
     except UserMistake as mistake:
-        verification.problems.append(f"the tables cannot be counted: {mistake}")
+        verification.problems.append(f"the tables cannot be computed: {mistake}")
         return
     counted = document_data(document)["tables"]
     for name in sorted(stated.keys() | counted.keys()):
         if name in FROM_CHECKOUT:
             verification.tables_taken.append(name)
         elif stated.get(name) != counted.get(name):
-            verification.problems.append(f"table `{name}` comes out otherwise")
+            verification.problems.append(f"table `{name}` comes out differently")
         else:
             verification.tables += 1
     verification.tables_taken.sort()
 
 
 def _mistake(path: Path, message: str) -> UserMistake:
-    return mistake("archive", message, Place(str(path)), "make it anew")
+    return mistake("archive", message, Place(str(path)), "create it again")
 
 
 def verification_lines(verification: Verification) -> Iterator[str]:

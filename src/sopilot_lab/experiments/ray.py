@@ -26,7 +26,7 @@ def run_on_ray(parts: Sequence[Shard]) -> None:
             pieces = _round(pieces)
             if not pieces:
                 return
-        raise RunEnded(f"Ray workers died {MOST_ROUNDS} times over; start the sweep again")
+        raise RunEnded(f"Ray workers died in {MOST_ROUNDS} rounds in a row; start the sweep again")
 
 
 def _round(pieces: Sequence[Shard]) -> list[Shard]:

@@ -63,7 +63,7 @@ def narrowed(
     if kind is not None:
         chosen = [each for each in chosen if TaskKind.of(executes(each)) == kind]
     if not chosen:
-        raise mistake("bench-tasks", "the selection holds no task", help="widen it")
+        raise mistake("bench-tasks", "the selection has no tasks", help="widen it")
     return stratified(chosen, executes, limit) if limit is not None else tuple(chosen)
 
 

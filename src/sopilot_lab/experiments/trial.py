@@ -203,7 +203,7 @@ class TrialRunner:
     def _open(self, reference: Reference) -> _Opened:
         if isinstance(reference, OwnReference):
             if self._party.user.name != DEFAULT_USER:
-                raise UserMistake("a model plays the user of SOPBench's tasks alone")
+                raise UserMistake("a model can play the user only in SOPBench tasks")
             task = self._party.own[str(reference)]
             key = (id(task.briefing), reference.goal)
             if key not in self._own_hashes:

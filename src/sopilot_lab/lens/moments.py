@@ -378,7 +378,7 @@ def chosen_moments(
     chosen = spread(result, count)
     if not chosen:
         raise UserMistake(
-            "no request of this session has a right next move that is known; "
+            "no request of this session has a known right next move; "
             "name what the user wants with --goal"
         )
     return chosen

@@ -168,7 +168,7 @@ class _Sums:
             if hasattr(module, "layer_idx") and type(module).__name__.endswith("Attention")
         ]
         if not attending:
-            raise UserMistake(f"`{type(model).__name__}` does not show its attention")
+            raise UserMistake(f"`{type(model).__name__}` doesn't return its attention weights")
         return [module.register_forward_hook(self._take) for module in attending]
 
     def _take(self, module: Any, value: Any, made: Any) -> None:
@@ -176,7 +176,7 @@ class _Sums:
 
         weights = made[1] if isinstance(made, tuple) and len(made) > 1 else None
         if weights is None:
-            raise UserMistake(f"`{type(module).__name__}` does not show its attention")
+            raise UserMistake(f"`{type(module).__name__}` doesn't return its attention weights")
         length = len(self._regions)
         if weights.shape[-1] < length:
             raise UserMistake(

@@ -354,7 +354,7 @@ def _oriented(probe: ProbeScore, scripted: bool) -> PagingCondition:
         )
     if isinstance(probe.localisation, Undefined) or isinstance(probe.interval, Undefined):
         change = "ask it for its current step (--probe)"
-        return PagingCondition("oriented", False, "undefined: the probe was not asked", change)
+        return PagingCondition("oriented", False, "undefined: the model wasn't probed", change)
     result = (
         f"localisation {probe.localisation:.2f} of {probe.questions} "
         f"(95 % interval {probe.interval.low:.2f} to {probe.interval.high:.2f})"
@@ -362,7 +362,7 @@ def _oriented(probe: ProbeScore, scripted: bool) -> PagingCondition:
     none_right = clopper_pearson(0, probe.questions)
     if isinstance(none_right, Interval) and none_right.high >= rule.LEAST_LOCALISATION:
         result += f"; with only {probe.questions} questions, the probe can't rule out one half"
-        return PagingCondition("oriented", False, result, "more questions of the probe")
+        return PagingCondition("oriented", False, result, "more probe questions")
     met = probe.interval.high >= rule.LEAST_LOCALISATION
     change = "" if met else "the model would have to name its current step when asked"
     return PagingCondition("oriented", met, result, change)

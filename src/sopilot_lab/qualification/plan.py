@@ -248,7 +248,7 @@ def recorded_check(
     if not runs:
         arms = ", ".join(sorted({item.arm for item in recorded}))
         raise UserMistake(
-            f"these runs are under {arms}: the rule knows {', '.join(ARMS_CHECKED)} alone"
+            f"these runs are under {arms}: the rule covers only {', '.join(ARMS_CHECKED)}"
         )
     if len({(run.record.task, run.arm) for run in runs}) < len(runs):
         raise UserMistake(

@@ -371,7 +371,7 @@ def probe_score(grades: Iterable[ProbeGrade]) -> ProbeScore:
     held = list(grades)
     count = len(held)
     if not count:
-        missing = Undefined("the probe was not asked")
+        missing = Undefined("the model wasn't probed")
         return ProbeScore(0, missing, missing, missing, missing, missing, 0)
     localised = sum(item.localised for item in held)
     return ProbeScore(

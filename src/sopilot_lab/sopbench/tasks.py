@@ -164,7 +164,7 @@ def own_references(tasks: Sequence[Task]) -> dict[OwnReference, Task]:
         if task.expected in (Ending.EXECUTED, Ending.REFUSED)
     }
     if not results:
-        raise UserMistake("there is no task that is to end in an execution or a refusal")
+        raise UserMistake("no task is expected to end in an execution or a refusal")
     return results
 
 

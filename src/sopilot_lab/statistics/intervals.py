@@ -90,7 +90,7 @@ def clustered_interval(
     drawn = (statistic(_added(generator.choices(units, k=len(units)))) for _ in range(draws))
     values = sorted(value for value in drawn if value is not None)
     if not values:
-        return Undefined("the statistic existed in no draw")
+        return Undefined("the statistic was undefined in every draw")
     lowest = int((1.0 - confidence) / 2.0 * len(values))
     return Interval(values[lowest], values[len(values) - 1 - lowest])
 

@@ -69,7 +69,7 @@ def tasks_needed(
     high = 1
     while power_of(high) < power:
         if effect == 0.0:
-            return Undefined("an effect of 0 cannot be found")
+            return Undefined("an effect of 0 cannot be detected")
         if high >= _LIMIT:
             return Undefined(f"more than {_LIMIT} tasks")
         high = min(_LIMIT, 2 * high)

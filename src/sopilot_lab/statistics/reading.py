@@ -38,7 +38,7 @@ def read_rows(text: str, source: str = "") -> list[Row]:
             try:
                 results.append((place, _decode(line)))
             except ValueError as error:
-                mistakes.append(Diagnostic("not-json", f"not a line of JSON: {error}", place))
+                mistakes.append(Diagnostic("not-json", f"this line isn't JSON: {error}", place))
     else:
         inner = whole.get("outcomes", [whole]) if isinstance(whole, dict) else whole
         items = inner if isinstance(inner, list) else [inner]
@@ -77,7 +77,7 @@ def discordances_from(rows: Sequence[Row]) -> dict[str, Discordance]:
     for place, row in rows:
         goal, wins, losses = (row.get(name) for name in ("goal", "wins", "losses"))
         if not isinstance(goal, str) or not goal:
-            mistakes.append(_wrong("goal", "a text", row, place))
+            mistakes.append(_wrong("goal", "a non-empty string", row, place))
         if not _is_count(wins):
             mistakes.append(_wrong("wins", "a count", row, place))
         if not _is_count(losses):
@@ -92,7 +92,8 @@ def _outcome(row: dict[str, Any], place: Place, mistakes: list[Diagnostic]) -> R
     before = len(mistakes)
     missing = [name for name in _NEEDED if not isinstance(row.get(name), str) or not row[name]]
     strange = [name for name in _TEXTS if not isinstance(row.get(name) or "", str)]
-    mistakes.extend(_wrong(name, "a text", row, place) for name in missing + strange)
+    mistakes.extend(_wrong(name, "a non-empty string", row, place) for name in missing)
+    mistakes.extend(_wrong(name, "a string", row, place) for name in strange)
     if row.get("kind") not in KINDS:
         mistakes.append(_wrong("kind", "`execute` or `refuse`", row, place))
     if "passed" not in row or not (row["passed"] is None or isinstance(row["passed"], bool)):

@@ -72,7 +72,7 @@ def test_every_mistake_of_a_file_is_reported_with_its_line() -> None:
         'f.json:2:1: error[bad-field]: `kind` must be `execute` or `refuse`, not `"wait"`',
         "f.json:2:1: error[missing-field]: `passed` is missing (`true`, `false` or `null`)"
         "\n  help: did you mean `passd`?",
-        "f.json:3:1: error[bad-field]: `task` must be a text, not `3`",
+        "f.json:3:1: error[bad-field]: `task` must be a non-empty string, not `3`",
         "f.json:3:1: error[bad-field]: `passed` must be `true`, `false` or `null`, not `1`",
         "f.json:3:1: error[bad-field]: `run` must be a count, not `-1`",
     ]
@@ -122,8 +122,8 @@ def mistakes_in(text: str) -> tuple[Diagnostic, ...]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"task": ""}, '`task` must be a text, not `""`'),
-        ({"arm": 1}, "`arm` must be a text, not `1`"),
+        ({"task": ""}, '`task` must be a non-empty string, not `""`'),
+        ({"arm": 1}, "`arm` must be a string, not `1`"),
         ({"run": True}, "`run` must be a count, not `true`"),
         ({"post_goal_calls": 1.5}, "`post_goal_calls` must be a count or `null`, not `1.5`"),
         ({"post_goal_calls": "x" * 38}, f'a count or `null`, not `"{"x" * 38}"`'),

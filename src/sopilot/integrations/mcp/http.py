@@ -489,9 +489,9 @@ async def serve_http(
         try:
             fresh = (reread() if reread else None) or settings
             app.admit(replace(fresh, port=settings.port))
-            LOG.warning("tokens, hosts and origins were read again")
+            LOG.warning("tokens, hosts and origins were reloaded")
         except SopilotError as problem:
-            LOG.warning("tokens, hosts and origins stay as they were: %s", problem)
+            LOG.warning("tokens, hosts and origins were not reloaded: %s", problem)
 
     watching = asyncio.create_task(health.watch(pool.tidy, lambda: len(pool.live)))
     handlers = {signal.SIGINT: running.stop, signal.SIGTERM: running.stop, signal.SIGHUP: readmit}

@@ -133,7 +133,7 @@ def read_upstreams(path: Path) -> tuple[UpstreamSpec, ...]:
         raise _bad_upstream(message, source) from None
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict) or not servers:
-        raise _bad_upstream("there is no `mcpServers` object in it", source)
+        raise _bad_upstream("it has no `mcpServers` object", source)
     return tuple(_upstream(name, filled(entry, source), source) for name, entry in servers.items())
 
 
@@ -323,7 +323,7 @@ def read_tokens(path: Path | None) -> dict[str, str]:
             raise UserMistake(f"{path}: `{name}` has the same token as another name")
         tokens[name] = token
     if not tokens:
-        raise UserMistake(f"{path}: there is no token in it")
+        raise UserMistake(f"{path}: it contains no token")
     return tokens
 
 

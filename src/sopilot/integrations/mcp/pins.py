@@ -303,7 +303,7 @@ class Catalogue:
             raise mistake("no-pins", message, help=cure)
         await self._pins.approve(upstream, tools, first=True)
         self.tell(
-            f"the tools of `{one_line(upstream)}` are approved as they are, for the first time: "
+            f"`{one_line(upstream)}` is new: its tools were approved without a review: "
             f"{', '.join(map(one_line, tools))}"
         )
 

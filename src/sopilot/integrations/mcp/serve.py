@@ -103,7 +103,7 @@ async def _serve(
 async def _on_streams(server: McpServer, tell: Tell) -> bool:
     """Serve until the client leaves or a signal comes; whether it was a signal."""
     if sys.stdin.isatty():
-        tell("serving on standard streams, for an MCP client that starts this; stop with Ctrl-C")
+        tell("serving over stdio to the MCP client that started this; stop with Ctrl-C")
 
     async def converse() -> None:
         try:

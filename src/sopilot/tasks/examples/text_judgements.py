@@ -47,7 +47,7 @@ def _field(evidence: Sequence[Seen], field: str) -> JSON:
     for item in reversed(evidence):
         if isinstance(item.value, Mapping) and field in item.value:
             return item.value[field]
-    raise CannotJudge(f"no result tells `{field}`")
+    raise CannotJudge(f"no result shows `{field}`")
 
 
 def _looked_up(table: Mapping[str, bool], text: JSON) -> bool:

@@ -144,7 +144,7 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise _mistake(path, f"it cannot be read as JSON: {error}") from None
     if not isinstance(row, dict):
-        raise _mistake(path, "it holds no JSON object")
+        raise _mistake(path, "it contains no JSON object")
     return row
 
 

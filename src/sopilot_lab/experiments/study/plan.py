@@ -370,7 +370,7 @@ class _Reader:
     def _choice(self, row: Mapping[str, Any], name: str, known: Sequence[Any], usual: Any) -> Any:
         value = row.get(name, usual)
         if value not in known:
-            self._wrong(name, f"`{value}` is none of {', '.join(map(str, known))}")
+            self._wrong(name, f"`{value}` isn't one of {', '.join(map(str, known))}")
             return usual
         return value
 
