@@ -53,8 +53,9 @@ unit: install
 docs: install ## the documentation site, into build/site
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-pictures: install ## the README's picture, from the README's own example
+pictures: install ## the README's pictures; the audit page needs Chromium
 	$(BIN)/python docs/pictures/blocked_call.py
+	$(BIN)/python docs/pictures/audit_page.py
 
 evidence: install ## the campaigns whose sources have changed; ONLY="tamper crashes/duels" for some
 	$(BIN)/python benchmarks/evidence.py $(ONLY)

@@ -17,7 +17,7 @@ from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.writer import write_handbook
 from sopilot.machine.automation import Automation
 from sopilot.machine.program_set import ProgramSet
-from sopilot.machine.secrets import SecretPlaces, _kept_back
+from sopilot.machine.secrets import SecretPlaces, Secrets, _kept_back
 from sopilot.protocols import ToolCall, ToolResult, ToolSchema
 from sopilot.records.loading import export_trace
 from sopilot.records.store import Settings
@@ -336,6 +336,12 @@ async def test_a_decision_about_a_call_without_secrets_is_shown_as_it_is() -> No
     left = {"decision": "approve", "call_id": "c1", "by": "Bo", "reason": "it was pin 7"}
     await store.queue_decision(session.id, left, at=0.0)
     assert (await waiting_in(store, session.id)).left == (left,)
+
+
+def test_a_line_that_names_a_secret_is_masked_behind_its_name() -> None:
+    secrets = Secrets(ProgramSet(programs_of(HELD)), ())
+    shown = secrets.masked("user: ann\npin: 1234\npin=99\npin:\namount: 5")
+    assert shown == "user: ann\npin: •••\npin=•••\npin:\namount: 5"
 
 
 def test_a_question_to_the_user_shows_none() -> None:

@@ -45,7 +45,7 @@ async def _recalled(tools: RecallsOutcomes, key: str) -> ToolResult | None:
     try:
         result: object = await tools.recall(key)
     except Exception:  # tools may raise anything
-        logging.getLogger("sopilot").exception("`recall` broke off for the call `%s`", call)
+        logging.getLogger("sopilot").exception("`recall` failed for the call `%s`", call)
         return None
     if result is None:
         return ToolResult(False, {"error": NEVER_MADE})

@@ -107,7 +107,7 @@ def _read_count(report: DiagnosticCollector, node: Node, what: str) -> int:
     number = node.value if isinstance(node, ScalarNode) else None
     if isinstance(number, int) and not isinstance(number, bool) and number >= 1:
         return number
-    fields.wrong(report, node, what, "a whole number from 1")
+    fields.wrong(report, node, what, "a whole number of at least 1")
     return 1
 
 

@@ -366,7 +366,7 @@ def _round(value: object, digits: object) -> object:
     """Half away from zero, as money is rounded."""
     number, places = numeric(value), numeric(digits)
     if not isinstance(places, int) or not 0 <= places <= 12:
-        raise Undecided("digits are a whole number from 0 to 12")
+        raise Undecided("`digits` must be a whole number from 0 to 12")
     # 1.005 * 100 is 100.49999999999999: what a person wrote decides, not its nearest double.
     with localcontext() as context:
         context.prec = 400
@@ -424,7 +424,7 @@ def _lookup(table: object, key: object, otherwise: object) -> object:
         raise Undecided("`lookup` needs a table and a string")
     result = at(table, key) if contains(key, table) else otherwise
     if result is None or result is WRITTEN_NULL:
-        raise Undecided("the table has no value there")
+        raise Undecided("the table has no value for this key")
     return result
 
 

@@ -24,7 +24,7 @@ COUNTERS = {
     "takeovers": ("sessions taken over from another process", ()),
     "orphans": ("irreversible calls that a server left open when it died", ()),
     "store_failures": ("failed operations of the store", ("operation",)),
-    "upstream_failures": ("calls of upstream servers that broke off", ("upstream",)),
+    "upstream_failures": ("calls of upstream servers that were interrupted", ("upstream",)),
     "sweep_failures": ("failed searches for orphaned calls", ()),
 }
 

@@ -165,7 +165,7 @@ class Secrets:
         self.values = SecretTexts()
         if self.names:
             names = "|".join(map(re.escape, sorted(self.names)))
-            self._stated = re.compile(rf"^(\s*(?:{names})\s*[:=]).+$", re.MULTILINE)
+            self._stated = re.compile(rf"^(\s*(?:{names})\s*[:=][ \t]*).+$", re.MULTILINE)
             for event in events:
                 self.learn(event)
 

@@ -80,7 +80,7 @@ class ToolBroke(RunEnded):
     """The agent's own tool raised ``problem``."""
 
     def __init__(self, name: str, problem: BaseException) -> None:
-        super().__init__(f"`{name}` broke off: {type(problem).__name__}: {problem}")
+        super().__init__(f"`{name}` raised {type(problem).__name__}: {problem}")
         self.problem = problem
 
 

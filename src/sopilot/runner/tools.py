@@ -147,6 +147,6 @@ class PlainTools:
             return ToolResult(False, {"error": str(failed)})
         except (Exception, SystemExit) as broken:
             # Its outcome is unknown, and the session records it so.
-            logging.getLogger("sopilot").exception("the tool `%s` broke off", name)
+            logging.getLogger("sopilot").exception("the tool `%s` raised an exception", name)
             raise ToolBroke(name, broken) from broken
         return value if isinstance(value, ToolResult) else ToolResult(True, as_json(value))

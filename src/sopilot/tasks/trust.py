@@ -40,7 +40,7 @@ def own_code(file: Path, hook: str) -> Iterator[None]:
     except SopilotError:
         raise
     except Exception as problem:  # the folder's code may raise anything
-        message = f"`{hook}` broke off with {type(problem).__name__}: {problem}"
+        message = f"`{hook}` raised {type(problem).__name__}: {problem}"
         raise mistake(_CODE, message, _place(file, problem), "correct it there") from problem
 
 

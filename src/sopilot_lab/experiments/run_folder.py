@@ -316,7 +316,7 @@ class RunFolder:
             configuration = RunConfiguration(**stored)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _mistake(
-                path, "this is not a folder of bench runs", "make one with `lab run -o`"
+                path, "this is not a folder of runs", "make one with `lab run -o`"
             ) from error
         return cls(path, configuration)
 

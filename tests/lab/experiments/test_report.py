@@ -193,7 +193,7 @@ def test_no_pairs_is_no_tie(tmp_path: Path) -> None:
 
 
 def test_what_is_no_report_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserMistake, match="no bench runs here"):
+    with pytest.raises(UserMistake, match="no runs here"):
         load_runs([tmp_path])
     empty = [fill(tmp_path / "pg", {}), fill(tmp_path / "flat", {}, arm="flat")]
     with pytest.raises(UserMistake, match="no run was judged here"):

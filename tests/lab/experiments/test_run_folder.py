@@ -62,7 +62,7 @@ def test_a_torn_line_is_no_record_and_tasks_are_sorted_by_number(tmp_path: Path)
 
 
 def test_another_configuration_is_refused_and_says_what_differs(tmp_path: Path) -> None:
-    with pytest.raises(UserMistake, match="not a folder of bench runs"):
+    with pytest.raises(UserMistake, match="not a folder of runs"):
         RunFolder.open(tmp_path)
     RunFolder.create(tmp_path, configuration())
     with pytest.raises(UserMistake) as caught:

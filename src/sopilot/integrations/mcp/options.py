@@ -226,7 +226,7 @@ class HttpSettings:
         if self.host in _ALL_ADDRESSES and not self.hosts:
             raise mistake(
                 "unknown-host-name",
-                "a server that is bound to every address can't tell its own name from a forged one",
+                "a server bound to every address can't tell its own name from a forged name",
                 help="name the hosts that clients use: --allow-host NAME",
             )
         for owner, token in self.tokens.items():

@@ -326,7 +326,7 @@ class Upstream:
         self._client, self.connection_id = None, ""
 
     async def _keep(self, ready: asyncio.Future[Client], stop: asyncio.Event) -> None:
-        problem: object = "it broke off"
+        problem: object = "it was interrupted"
         try:
             async with AsyncExitStack() as stack:
                 client = await stack.enter_async_context(self._new_client(stack, stop))

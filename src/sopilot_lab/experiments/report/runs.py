@@ -236,7 +236,7 @@ def run_folders(paths: Iterable[Path]) -> list[RunFolder]:
     for path in paths:
         below = folders_below(path)
         if not below:
-            raise _mistake(path, "no bench runs here", "name folders that `lab run -o` made")
+            raise _mistake(path, "no runs here", "name folders that `lab run -o` made")
         results |= {each.path.resolve(): each for each in below}
     return sorted(results.values(), key=_folder_order)
 

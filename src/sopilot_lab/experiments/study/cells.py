@@ -144,8 +144,8 @@ def _require_the_same_hypotheses(cells: Sequence[Cell]) -> None:
                     f"({made[:12] or 'none'}, now "
                     f"{cell.configuration.hypotheses[:12] or 'none'})",
                     Place(str(cell.folder)),
-                    "put the old ones back, or begin in another folder with -o: what "
-                    "is changed after a look is another study",
+                    "restore the old hypotheses, or begin in another folder with -o: a study "
+                    "whose hypotheses change after a look at the results is another study",
                 )
 
 

@@ -273,7 +273,7 @@ class _Reader:
             self._known(value, [each.name for each in fields(Hypothesis)], place)
             contrast = self._names(value, "contrast", arms, place)
             if len(contrast) != 2:
-                self._wrong(place, "`contrast` names two arms of the study", "[pg, flat]")
+                self._wrong(place, "`contrast` must name two arms of the study", "[pg, flat]")
                 contrast = ["", ""]
             return Hypothesis(
                 name=str(value.get("name", f"{contrast[0]}:{contrast[1]}")),
@@ -290,14 +290,14 @@ class _Reader:
         for name in ("stopping", "exclusions"):
             if hypotheses and not row.get(name):
                 cure = "write when no more is run" if name == "stopping" else "write what is left"
-                self._wrong(name, f"hypotheses are fixed with `{name}`", f"{cure}, or `none`")
+                self._wrong(name, f"hypotheses also need `{name}`", f"{cure}, or `none`")
         texts = (str(row.get(name) or "") for name in ("stopping", "exclusions"))
         return Preregistration(tuple(hypotheses), *texts)
 
     def _budgets(self, argument: Any, place: str) -> dict[str, Any]:
         known = [each.name for each in fields(Budgets)]
         if not isinstance(argument, Mapping):
-            self._wrong(place, "it maps budgets to numbers", f"some of {', '.join(known)}")
+            self._wrong(place, "it must map budgets to numbers", f"some of {', '.join(known)}")
             return {}
         self._known(argument, known, place)
         chosen = {
@@ -317,7 +317,7 @@ class _Reader:
         attempts = self._count(row, "attempts", "missing.attempts") or usual.retries.attempts
         redraws = row.get("redraws", usual.redraws)
         if not isinstance(redraws, int) or isinstance(redraws, bool) or redraws < 0:
-            self._wrong("missing.redraws", "it is a count", "0, 1, 2, …")
+            self._wrong("missing.redraws", "it must be a count", "0, 1, 2, …")
             redraws = usual.redraws
         most = self._share(row, "most", usual.most_missing, "missing.most", closed=True)
         return Patience(replace(Retries(), attempts=attempts), redraws, most)
@@ -336,7 +336,7 @@ class _Reader:
     def _list(self, row: Mapping[str, Any], name: str, read: Callable[[Any, str], T]) -> list[T]:
         value = row.get(name) or []
         if not isinstance(value, list):
-            self._wrong(name, f"`{name}` is a list", "write a `-` before each")
+            self._wrong(name, f"`{name}` must be a list", "write a `-` before each")
             return []
         return [read(item, f"{name}[{place}]") for place, item in enumerate(value)]
 
@@ -344,7 +344,7 @@ class _Reader:
         value = row.get(name) or {}
         if value == "all" or not isinstance(value, Mapping):
             if value != "all":
-                self._wrong(name, f"`{name}` has the keys {', '.join(keys)}")
+                self._wrong(name, f"`{name}` must have the keys {', '.join(keys)}")
             return {}
         self._known(value, keys, name)
         return value
@@ -359,7 +359,7 @@ class _Reader:
         result = [value] if isinstance(value, str) else value
         where = f"{place}.{name}" if place else name
         if not isinstance(result, list):
-            self._wrong(where, f"`{name}` is a list of names")
+            self._wrong(where, f"`{name}` must be a list of names")
             return []
         names = list(known)  # the items of a file may not be hashable
         for item in result:
@@ -379,7 +379,7 @@ class _Reader:
         if value is not None and (
             not isinstance(value, int) or isinstance(value, bool) or value < 1
         ):
-            self._wrong(place, "it is a count of at least 1", "1, 2, 3, …")
+            self._wrong(place, "it must be a count of at least 1", "1, 2, 3, …")
             return None
         return value
 
@@ -389,7 +389,7 @@ class _Reader:
         value = row.get(name, usual)
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not number or not (0 <= value <= 1 if closed else 0 < value < 1):
-            self._wrong(place, "it is a share between 0 and 1", f"{usual}")
+            self._wrong(place, "it must be a share between 0 and 1", f"{usual}")
             return usual
         return float(value)
 
