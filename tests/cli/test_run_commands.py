@@ -231,7 +231,7 @@ procedures:
         ("run bank --task wire-boat-yard --approve supervisr", "did you mean `supervisor`?"),
         ("run bank --results results.yaml", "--results: error[results-unused]"),
         ("run tea.yaml --goal poor", "did you mean `pour`?"),
-        ("run tea.yaml --approve boss", "no action asks for an approval"),
+        ("run tea.yaml --approve boss", "no action requests an approval"),
         ("run tea.yaml --task nothing", "there is no scenario `nothing`"),
         ("run tea.yaml --results tea.scenarios.yaml", "error[scenarios-as-results]"),
         ("run tea.scenarios.yaml", "help: name `tea.yaml`"),

@@ -190,7 +190,7 @@ def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
     book = requiring(book, "look", leaf("in"))
     function = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
     assert function.fallbacks == ()
-    assert function.notes == ("no fallback: look needs a gate that nobody opens for it",)
+    assert function.notes == ("no fallback: look needs a gate that no step opens",)
 
 
 def test_secrets_are_those_of_the_handbook_that_is_compiled() -> None:

@@ -183,7 +183,7 @@ def test_what_stands_behind_the_seal_says_nothing(bundle: Path, session: str) ->
         return "\n".join([text.splitlines()[0], *lines, last, forged_line, ""])
 
     forged(bundle, f"traces/{session}.jsonl", with_another)
-    assert "went on after the seal" in judged(bundle)[1]
+    assert "continued after the seal" in judged(bundle)[1]
     note = {"name": "deviation_judged", "details": {"deviation": 0, "disposition": "false-alarm"}}
     line = json.dumps({"kind": "note", "seq": 9, "payload": note})
     forged(bundle, "traces/journal.deviations.jsonl", lambda text: f"{text}{line}\n")

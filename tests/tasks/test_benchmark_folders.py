@@ -71,7 +71,7 @@ def test_what_is_missing_is_said(ferry: Path) -> None:
 
 def test_a_folder_without_the_function_says_so(ferry: Path) -> None:
     (ferry / "benchmark.py").write_text("")
-    with pytest.raises(UserMistake, match="is not the code that was trusted"):
+    with pytest.raises(UserMistake, match="has changed since it was trusted"):
         open_source(str(ferry)).task("first")
     folder_code(ferry).trust()
     with pytest.raises(UserMistake, match="no function `open_benchmark"):

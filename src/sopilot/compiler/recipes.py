@@ -223,7 +223,7 @@ class ChosenRecipes:
             if gates <= open_gates:
                 fallbacks.append(recipe)
             else:
-                reason = "needs a gate that nobody opens for it"
+                reason = "needs a gate that no step opens"
                 notes.append(f"no fallback: {_called(recipe)} {reason}")
         return RankedRecipes(chosen, tuple(fallbacks), tuple(notes), _because(key, len(ranked)))
 
@@ -249,7 +249,7 @@ def _because(key: _Rank, rivals: int) -> str:
     if not not_whole:
         return "it reads the full state, so it needs no argument and no gate"
     return (
-        f"narrowest, and fewest obstacles, of {rivals} recipes: {absent} verifiers missing, "
+        f"narrowest of {rivals} recipes, with fewest obstacles: {absent} verifiers missing, "
         f"{unknown} values to find, {gates} gates to open, {calls} calls, "
         f"position {position + 1} in the source"
     )

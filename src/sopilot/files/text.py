@@ -63,7 +63,7 @@ def read_text(path: Path) -> str:
     except OSError as error:
         message, cure = f"the file cannot be read: {error.strerror}", "check its permissions"
         if error.errno == errno.EFBIG:
-            cure = "name a smaller one, or the file itself and not a stream"
+            cure = "name a smaller file; if this is a stream, name the file itself"
     raise mistake("unreadable-file", message, Place(str(path)), cure)
 
 

@@ -153,7 +153,7 @@ def _shadows(handbook: Handbook) -> _Problems:
         for name in sorted(named.keys() & handbook.parameters.keys()):
             message = (
                 f"`{name}` is a parameter of the handbook and an input of {named[name]}: "
-                "a model that calls it would set it"
+                "a model could set it in a call"
             )
             help = "give one of the two another name"
             yield HandbookProblem("shadowed-parameter", message, help, procedure.action)
@@ -168,7 +168,9 @@ def _principals(handbook: Handbook) -> _Problems:
                 f"`{gate.name}({', '.join(gate.parameters)})` and `{gates[0].name}"
                 f"({', '.join(gates[0].parameters)})` identify the customer by different parameters"
             )
-            help = "give both the same ones, such as a customer number that the action answers"
+            help = (
+                "give both the same parameters, such as a customer number that the action answers"
+            )
             yield HandbookProblem("principal-parameters", message, help, gate.name)
 
 

@@ -135,7 +135,9 @@ def bad_identifier(report: DiagnosticCollector, at: Positioned, name: str, what:
         return
     near = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
     help = f"for example `{near}`" if is_identifier(near) else ""
-    message = f"`{name}` cannot name {what}: letters, digits and `_`, not starting with a digit"
+    message = (
+        f"`{name}` cannot name {what}: use letters, digits and `_`, and don't start with a digit"
+    )
     report.error("bad-identifier", message, at, help)
 
 

@@ -87,7 +87,7 @@ def _approval(node: Node, scope: Scope) -> Approval | None:
     if approval.roles and approval.needed > len(approval.roles):
         count = len(approval.roles)
         can = "1 role" if count == 1 else f"{count} roles"
-        message = f"{approval.needed} approvals are needed, but only {can} can give one"
+        message = f"{approval.needed} approvals are needed, but only {can} can approve"
         help = "name one role for each approval; a role may be named twice"
         report.error("too-few-roles", message, result["needed"].value, help)
     if approval.when is not None:

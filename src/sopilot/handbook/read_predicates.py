@@ -52,7 +52,7 @@ def declare(
     for name, at in signature.parameters.items():
         if name in VERDICT_NAMES:
             message = (
-                f"`{name}` is the verdict's name for the evidence, so a parameter can't have it"
+                f"`{name}` means the evidence in a verdict, so no parameter can have this name"
             )
             report.error("reserved-name", message, key, offset=at)
     return Declaration(signature.name, tuple(signature.parameters), entry)
@@ -258,9 +258,7 @@ def _asks(
             )
             report.error("asked-parameter", message, item)
         elif name in VERDICT_NAMES:
-            message = (
-                f"`{name}` is what a verdict calls the evidence, so sopilot doesn't ask for it"
-            )
+            message = f"`{name}` means the evidence in a verdict, so sopilot doesn't ask for it"
             report.error("reserved-name", message, item)
         elif name:
             names.append(name)

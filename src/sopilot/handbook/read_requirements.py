@@ -85,7 +85,7 @@ def _operator(node: MapNode, scope: Scope) -> Tree:
             meant = _ELSEWHERE.get(key.text.lower())
             help = f"did you mean `{meant}`?" if meant else did_you_mean(key.text, TREE_OPERATORS)
             if "(" in key.text or key.text in scope.signatures.predicates:
-                help = "a predicate stands alone, without a colon after it"
+                help = "write a predicate without a colon after it"
             report.error("unknown-operator", f"there is no operator `{key.text}`", key, help)
             return NOTHING
     if len(node.pairs) != 1:
@@ -118,7 +118,7 @@ def _operator(node: MapNode, scope: Scope) -> Tree:
     # An unmet option isn't a refusal yet: another option may hold.
     options = {"any": len(children), "first": len(children) - 1}.get(key.text, 0)
     for item, child in list(zip(value.items, children, strict=True))[:options]:
-        _refuses_nothing(report, item, child, f"another option of `{key.text}` may hold")
+        _refuses_nothing(report, item, child, f"another option of `{key.text}` may be true")
     tree: Tree = _LISTS[key.text](children)
     return tree
 

@@ -143,7 +143,9 @@ def _parameters(report: DiagnosticCollector, result: Fields) -> dict[str, Any]:
     for key, value in _section(report, result, "parameters"):
         name = fields.identifier(report, key, "a parameter")
         if name in VERDICT_NAMES:
-            message = f"`{name}` is what a verdict calls the evidence, so it names no parameter"
+            message = (
+                f"`{name}` means the evidence in a verdict, so no parameter can have this name"
+            )
             report.error("reserved-name", message, key)
         elif name is not None:
             what = f"the parameter `{name}`"

@@ -177,7 +177,7 @@ def _build(events: Iterator[Any], report: DiagnosticCollector) -> Node | None:
         elif isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
-                message = "a file is one YAML document, and here a second one starts"
+                message = "a file must be one YAML document; a second document starts here"
                 report.error("several-documents", message, Spot(mark.line + 1, mark.column + 1))
                 return None
             continue
@@ -248,11 +248,11 @@ def _report_syntax(error: yaml.MarkedYAMLError, text: str, report: DiagnosticCol
     if re.search(r":\s+\{.*\}\s*\S", line):
         help = "text that starts with `{` needs quotes around the whole"
     elif "mapping values" in problem:
-        help = "text with `: ` inside needs quotes around the whole"
+        help = "quote the whole text if it contains `: `"
     elif "(" in line and re.search("[\"'].*\\)", line):
-        help = "inside brackets, a call with a quoted argument needs quotes around the whole"
+        help = "inside brackets, quote the whole call if it has a quoted argument"
     elif "flow" in (error.context or "") and re.search(r"\w\[\d+\]", line):
-        help = "inside brackets or braces, a path with a position like `[0]` needs quotes"
+        help = "inside brackets or braces, quote a path with a position like `[0]`"
     elif error.context and "block" in error.context:
         help = "lines that belong together start in the same column: compare with the lines above"
     context = f" {error.context}" if error.context else ""

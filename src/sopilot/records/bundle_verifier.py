@@ -132,7 +132,7 @@ def _summary(
     yield f"{sum(not is_journal(item) for item in sealed.rows)} sessions, {len(entries)} actions"
     for (action, outcome), count in sorted(counts.items()):
         yield f"  {count} x {action} {outcome}"
-    yield f"  {sum(bool(entry.override) for entry in entries)} let through without proof"
+    yield f"  {sum(bool(entry.override) for entry in entries)} allowed without proof"
     own = f", {methods.pop(MACHINE)} of them made automatically" if methods[MACHINE] else ""
     yield f"{len(decisions)} decisions of people{own}"
     for method, count in sorted(methods.items()):
@@ -257,8 +257,8 @@ class _Check:
             if not rows:
                 return
             problem = (
-                f"session {session_id} went on after the seal, which doesn't cover its action "
-                "records: seal, and export again"
+                f"session {session_id} continued after the seal, which doesn't cover its "
+                "action records: seal and export again"
             )
         elif digest_of(rows) != sealed.actions:
             problem = (

@@ -141,8 +141,10 @@ def _entries(known: Sequence[LogEntry], log: Sequence[LogEntry]) -> Iterator[Gap
         result = there.get(entry.number)
         if result == entry:
             continue
-        instead = "nothing" if result is None else f"session {result.session_id} at {result.seq}"
-        was = f"entry {entry.number} was session {entry.session_id} at {entry.seq}"
+        instead = (
+            "nothing" if result is None else f"session {result.session_id} at event {result.seq}"
+        )
+        was = f"entry {entry.number} was session {entry.session_id} at event {entry.seq}"
         yield gap_at(entry, "rewritten-entry", f"{was}; now it is {instead}")
 
 
@@ -152,7 +154,7 @@ def _session(entry: LogEntry, head: Head | None, digests: Mapping[str, str]) -> 
         had = f"it had {entry.seq + 1} events (entry {entry.number})"
         return gap_at(entry, "deleted-session", f"session {session_id} is gone; {had}")
     if head.seq < entry.seq:
-        message = f"session {session_id} has {head.seq + 1} events and had {entry.seq + 1}"
+        message = f"session {session_id} has {head.seq + 1} events, but had {entry.seq + 1}"
         return gap_at(entry, "cut-session", message)
     if head.seq == entry.seq and head.hash != entry.hash:
         return rewritten(entry)

@@ -233,7 +233,7 @@ def check_proof(proof: JSON, keys: Collection[str]) -> str:
         if not proves_inclusion(leaf, entry.number, head.head.size, path, root):
             raise TraceError(f"entry {entry.number} is not in the log that was sealed")
         return (
-            f"proven: session {entry.session_id} stood at event {entry.seq} with hash "
+            f"proven: session {entry.session_id} was at event {entry.seq} with hash "
             f"{entry.hash}: entry {entry.number} of {head.head.size}"
         )
     if proof.get("sopilot_proof") != "consistency":

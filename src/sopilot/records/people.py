@@ -305,7 +305,8 @@ def people_lines(people: People) -> Iterator[str]:
     for deputy in people.deputies:
         begin, end = moment(deputy.begin), moment(deputy.end)
         yield (
-            f"{deputy.person} stands for {deputy.stands_for} as {deputy.role} from {begin} to {end}"
+            f"{deputy.person} decides for {deputy.stands_for} as {deputy.role} "
+            f"from {begin} to {end}"
         )
     for role, (to, seconds) in people.escalations.items():
         yield f"{to} may decide as {role} {seconds / 60:g} minutes before a request expires"

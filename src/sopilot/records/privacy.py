@@ -90,7 +90,7 @@ def period_details(values: Mapping[str, Any]) -> dict[str, Any]:
         raise mistake(
             "no-class",
             f"`{values['kind']}` isn't a class of sessions",
-            help=f"HANDBOOK, HANDBOOK/GOAL or {ANY}, and behind it, if need be, one of "
+            help=f"HANDBOOK, HANDBOOK/GOAL or {ANY}, optionally followed by one of "
             + ", ".join(f"@{item}" for item in _ENDINGS),
         )
     return {"handbook": values["kind"], "seconds": values["days"] * 86_400}
@@ -294,7 +294,7 @@ _LEFT = {
     "running": "is running: try again when it has ended",
     "unfinished": "has a call that waits for people, or whose outcome is unknown, and couldn't be "
     "decided any more: erase it with --unfinished",
-    "noted": "names it in what people wrote there: part of its chain",
+    "noted": "contains it in people's own words, which are part of its chain",
 }
 
 

@@ -342,8 +342,8 @@ class _Reader:
             return gap_at(
                 entry,
                 "pruned-since",
-                f"the events of session {session_id} were deleted after the seal; the store "
-                "says that they were pruned, and no seal covers that: if it is right, seal",
+                f"the events of session {session_id} were deleted after the seal; the store says "
+                "that they were pruned, but no seal covers that yet: if it is right, seal again",
             )
         return None
 
@@ -411,24 +411,24 @@ def verified_lines(verified: Verified, without_events: bool) -> Iterator[str]:
     own = counted(verified.sessions - verified.journals, "session")
     whole = f"{own} and {counted(verified.journals, 'journal')}" if verified.journals else own
     yield (
-        f"complete: all {whole} that were sealed at {when} are here, "
-        "none was exchanged, cut or rewritten, and none stands in the store without an entry"
+        f"complete: all {whole} sealed at {when} are here; "
+        "none was exchanged, cut or rewritten, and none is in the store without an entry"
     )
     if without_events:
         unread = verified.sessions - verified.events_read
         yield (
             f"not read: the events of {counted(unread, 'session')}, whose heads and action "
-            "records are as sealed"
+            "records match the seal"
         )
     else:
         yield "unaltered: every event up to the sealed one; the action records match the traces"
     if verified.pruned:
         yield (
-            f"pruned: the events of {counted(verified.pruned, 'session')} were deleted, on record, "
-            "at the heads that they have; an archive of them can still be verified"
+            f"pruned: the events of {counted(verified.pruned, 'session')} were deleted, as "
+            "recorded; their heads remain, so an archive of them can still be verified"
         )
     for item in verified.erased_since:
-        yield f"erased: the contents of session {item}, on a record that no seal covers yet"
+        yield f"erased: the contents of session {item}, as recorded; no seal covers that yet"
     if verified.locked:
         yield (
             f"not read: the contents of {counted(verified.locked, 'session')}, which are encrypted "
@@ -436,9 +436,8 @@ def verified_lines(verified: Verified, without_events: bool) -> Iterator[str]:
         )
     if verified.moved or verified.unsealed:
         yield (
-            f"not covered: what came after the seal (of sessions and "
-            f"journals {verified.moved} went "
-            f"on, {len(verified.unsealed)} began since)"
+            f"not covered: events after the seal (sessions and journals: {verified.moved} "
+            f"continued, {len(verified.unsealed)} began)"
         )
     yield "not proven by this: that what was recorded is true, or that everything was recorded"
 
@@ -449,6 +448,6 @@ def sealed_lines(sealing: Sealing) -> Iterator[str]:
     for what, sessions in (("events", sealing.pruned), ("contents", sealing.erased)):
         if sessions:
             yield (
-                f"sealed with it: {what} of {counted(len(sessions), 'session')} were deleted since "
-                f"the last seal, as the journal of the store says: {', '.join(sessions)}"
+                f"also sealed: {what} of {counted(len(sessions), 'session')} were deleted since "
+                f"the last seal, according to the store's journal: {', '.join(sessions)}"
             )

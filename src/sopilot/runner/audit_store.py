@@ -80,7 +80,7 @@ def chain_check(trace_input: TraceInput | ForeignInput) -> tuple[dict[str, Any],
     problems = trace_input.verify()
     listed = [{"code": p.code, "message": p.message, "event": p.index} for p in problems]
     events, signed = len(trace_input.trace.events), len(trace_input.trace.signatures)
-    whole = f"{events} events, chain whole, {signed} signed heads agree"
+    whole = f"{events} events, chain intact, {signed} signed heads agree"
     return {"verified": not problems, "problems": listed}, list(map(str, problems)) or [whole]
 
 

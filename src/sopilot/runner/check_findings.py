@@ -307,7 +307,7 @@ class _Gaps:
         needs = f"`{item.check}` calls `{item.action}`, which requires `{gate}`"
         problem, cure = "it is opened only later", f"put `{gate}` in front of it"
         if not item.later:
-            problem = "before it only an `any` or `first` asks for that, and can be true without it"
+            problem = "only an earlier `any` or `first` checks that, and it can be true without it"
             cure = f"require `{gate}` by itself, in front of it"
         return self._at_requirement(
             "gate-too-late" if item.later else "gate-may-stay-shut",
@@ -394,9 +394,7 @@ def _moving(procedure: Procedure) -> Iterator[_Problem]:
             continue
         rest = _CONDITION.sub("", _without_steady(_TEXTS.sub("''", item.value)))
         if re.search(rf"(?<![.\w]){NOW}\b", rest) and not _COMPARED.search(rest):
-            why = (
-                f"`{item.name}` is computed from `now`: it is another value before the call is made"
-            )
+            why = f"`{item.name}` is computed from `now`: its value changes before the call is made"
             yield "", why, "count in whole units of time, as in `round(days_between(x, now), 0)`"
 
 

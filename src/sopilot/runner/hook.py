@@ -163,7 +163,7 @@ class ProcedureHook:
         rechecked = [item.action for item in session.programs.guarded.values() if item.recheck]
         if rechecked and reader is None and view.has_steps:
             message = f"`{rechecked[0]}` has `recheck`, and a hook cannot read again by itself"
-            cure = "pass `reader=`, the tools that the machine may read with"
+            cure = "pass `reader=`: the tools that the runtime may read with"
             raise mistake("recheck-without-reader", message, help=cure)
         self.session = session
         self.view = view
@@ -559,7 +559,9 @@ def require_guardable(briefing: Briefing) -> None:
     for goal, program in briefing.programs.items():
         step = unguardable(program)
         if step:
-            message = f"`{goal}` has a step that an agent must be led to: `{step}`"
+            message = (
+                f"`{goal}` has a step that only a view with the program's text can show: `{step}`"
+            )
             raise mistake("unguardable", message, help="use the view `pg` for this handbook")
 
 

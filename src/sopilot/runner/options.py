@@ -190,7 +190,7 @@ def _json_problem(value: object) -> tuple[str, str, str] | None:
         if depth > DEEPEST or seen > MOST_VALUES:
             return way[:60], "it is nested too deeply, or holds itself", "write it out, without &"
         if isinstance(value, str) and not is_text(value):
-            return way, "it holds half a character", "write it whole"
+            return way, "it contains half of a surrogate pair", "write it whole"
         if isinstance(value, float) and not math.isfinite(value):
             return way, f"{value} isn't a JSON number", "write a number, or a string in quotes"
         if isinstance(value, Mapping):

@@ -24,7 +24,7 @@ from sopilot.views.catalogue import view_named
 
 _CHANGED = (
     "`--as-started` uses the program that the session began with; `--accept-changed` switches to "
-    "the present one and starts running procedures again"
+    "the current program and starts running procedures again"
 )
 
 

@@ -40,7 +40,7 @@ def _strange(handbook: str, programs: Mapping[str, Program]) -> Iterator[tuple[s
         elif program_to_yaml(program) not in map(program_to_yaml, made):
             elsewhere = program.compiler not in (item.compiler for item in made)
             by = f", compiled by `{program.compiler}`" if elsewhere else ""
-            yield goal, f"the program that ran is another one{by}"
+            yield goal, f"a different program ran{by}"
 
 
 def _forms(briefing: Briefing) -> tuple[Program, ...]:

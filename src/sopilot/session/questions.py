@@ -76,7 +76,7 @@ class Question(NamedTuple):
 
 MOST_ATTEMPTS = 3
 """How often a closed question is put until the reply is a yes or a no."""
-AGAIN = "Please answer with yes or no alone (是 / 否)."
+AGAIN = "Please answer with just yes or no (是 / 否)."
 UNASKED = "the user can't be asked here, so nothing was asked: a person must decide"
 
 WAITING = (

@@ -96,7 +96,7 @@ _ALIEN = (
 )
 
 _HELP = {
-    "25006": "; this is a standby, or the role may only read: name the server that is written to",
+    "25006": "; this is a standby server or a read-only role: name the primary server",
     "42501": "; `sopilot store migrate` by the tables' owner says who may: --runtime to run "
     "sessions, --keeper to delete as well",
     "42704": "; make it first: CREATE ROLE",

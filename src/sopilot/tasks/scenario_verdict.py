@@ -157,7 +157,7 @@ _WORDS = {
     Ending.WAITING: "the run waits for people",
     Ending.ABANDONED: "it ended unfinished",
     Ending.BUDGET: "a budget ran out",
-    Ending.INFRASTRUCTURE_FAILURE: "the run broke down",
+    Ending.INFRASTRUCTURE_FAILURE: "the run failed",
 }
 
 

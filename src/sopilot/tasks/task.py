@@ -317,6 +317,6 @@ class Task:
         }
         for role in approvers:
             if role not in roles:
-                cure = did_you_mean(role, roles) if roles else "no action asks for an approval"
-                message = f"no approval is asked of `{role}`"
+                cure = did_you_mean(role, roles) if roles else "no action requests an approval"
+                message = f"no approval is requested from `{role}`"
                 raise mistake("unknown-role", message, Place("--approve"), cure)

@@ -127,7 +127,7 @@ class FolderCode:
         if self.trusted:
             return
         changed = str(self.folder) in _remembered()
-        what = "is not the code that was trusted" if changed else "was never trusted"
+        what = "has changed since it was trusted" if changed else "was never trusted"
         raise mistake(
             "untrusted-code",
             f"the Python code of this folder would run with all your permissions, and {what}",

@@ -154,7 +154,7 @@ def unique(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """For ``json.loads``: refuse repeated keys, of which readers could take different ones."""
     result = dict(pairs)
     if len(result) != len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key occurs twice in one object")
     return result
 
 

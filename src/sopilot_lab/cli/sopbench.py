@@ -30,7 +30,7 @@ from sopilot_lab.sopbench.recorded import (
 from sopilot_lab.sopbench.reference import DOMAINS
 from sopilot_lab.sopbench.wording import check_official, official_lines
 
-_NO_RECORDINGS = "this checkout holds no recorded trajectories (its folder `output`)"
+_NO_RECORDINGS = "this checkout contains no recorded trajectories (its folder `output`)"
 
 
 _domain = functools.partial(domain_option, help="SOPBench domain.")

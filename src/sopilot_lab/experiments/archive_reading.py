@@ -226,7 +226,7 @@ def verification_lines(verification: Verification) -> Iterator[str]:
         f"runs, {verification.programs} programs; {verification.tables} tables come out the same"
     )
     if verification.tables_taken:
-        yield f"taken as packed, for they are SOPBench's: {', '.join(verification.tables_taken)}"
+        yield f"not recomputed (from SOPBench): {', '.join(verification.tables_taken)}"
     for note in verification.notes:
         yield f"note: {note}"
     for problem in verification.problems:

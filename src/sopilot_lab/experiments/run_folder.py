@@ -316,7 +316,7 @@ class RunFolder:
             configuration = RunConfiguration(**stored)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise _mistake(
-                path, "this is not a folder of runs", "make one with `lab run -o`"
+                path, "this is not a folder of runs", "create one with `lab run -o`"
             ) from error
         return cls(path, configuration)
 
@@ -329,7 +329,7 @@ class RunFolder:
             row = json.loads(whole_text(self.path / "sources.json"))
             then = Sources(row["files"])
         except (OSError, ValueError, KeyError, TypeError):
-            return ["other code made it, and its sources.json is lost"]
+            return ["other code made it, and its sources.json is missing"]
         return [f"other code made it: {describe_difference(then, deciding_sources())}"]
 
     # --- records ---------------------------------------------------------------------
@@ -536,7 +536,7 @@ def recorded_runs(paths: Iterable[Path]) -> list[RecordedRun]:
     for path in paths:
         folders = folders_below(path)
         if not folders:
-            message, cure = "there are no runs in it", "name a folder that `lab run -o` made"
+            message, cure = "it contains no runs", "name a folder that `lab run -o` made"
             raise mistake("empty", message, Place(str(path)), cure)
         for folder in folders:
             results += (run for run in folder.runs() if run.passed is not None)

@@ -262,7 +262,7 @@ def require_long_token(name: str, token: str) -> None:
         raise mistake(
             "short-token",
             f"{name} has fewer than {SHORTEST_TOKEN} characters",
-            help="make one with: python -c 'import secrets; print(secrets.token_hex(32))'",
+            help="generate one with: python -c 'import secrets; print(secrets.token_hex(32))'",
         )
 
 
