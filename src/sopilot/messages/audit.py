@@ -31,7 +31,7 @@ TITLES: Final[Mapping[str, tuple[str, str]]] = {
     "unlicensed-call": ("Call outside the procedure", "流程之外的调用"),
     "premature-goal": (
         "Goal action called before its checks were done",
-        "条件未满足就执行目标操作",
+        "检查未完成就执行目标操作",
     ),
     "skipped-check": ("Required check skipped", "跳过了必需的检查"),
     "calls-after-goal": ("Call after the goal succeeded", "目标完成后仍有调用"),

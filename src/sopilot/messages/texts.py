@@ -606,7 +606,7 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         ", once for each {element} in {where}",
         "，对 {where} 中的每个 {element} 各一次",
     ),
-    "prose_bound_as": (" (call the answer {slot})", "（其结果称为 {slot}）"),
+    "prose_bound_as": (" (name the answer {slot})", "（其结果称为 {slot}）"),
     "prose_answer": ("the value at {where} in the answer", "结果中 {where} 处的值"),
     "prose_unknown": ("`{name}` (still to be found)", "`{name}`（待获取）"),
     "prose_computed": (" Take {names} as computed before.", "{names} 取先前算出的值。"),

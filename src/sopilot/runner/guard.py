@@ -115,7 +115,9 @@ class Guard:
             raise mistake("unknown-tool", message, help=did_you_mean(name, self._actions))
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             message = f"`{name}` is a generator, which does its work later"
-            raise mistake("tool-signature", message, help="return the answer when it is done")
+            raise mistake(
+                "tool-signature", message, help="do the work first, then return the answer"
+            )
         signature = inspect.signature(function)
         required = {each.name: None for each in self._actions[name].inputs if each.required}
         try:

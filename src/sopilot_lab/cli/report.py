@@ -41,8 +41,8 @@ def report(
     """Print every table of the study that these folders of runs can fill.
 
     Folders of one configuration are combined: domains, repetitions (`lab run --run 2`). Folders
-    of another harness are refused, with the difference. An archive of `lab archive` is recomputed
-    as it was packed, without SOPBench.
+    that differ in code, budgets or user are refused. An archive of `lab archive` is recomputed as
+    it was packed, without SOPBench.
     """
     if len(folders) == 1 and is_archive(folders[0]):
         with opened_archive(folders[0]) as base:

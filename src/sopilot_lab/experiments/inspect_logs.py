@@ -76,7 +76,7 @@ def _passed(value: object, place: Place) -> bool | None:
         "not-pass-or-fail",
         f"the score `{value}` is neither a pass nor a failure",
         place,
-        "these tests compare passes; give the log a scorer of C and I, or 1 and 0",
+        "these tests compare passes; score with C and I, or with 1 and 0",
     )
 
 
