@@ -52,7 +52,7 @@ def test_judge(text: str, variables: dict[str, object], answer: bool) -> None:
         ("a == a", {"a": {1, 2}}, "not JSON"),
         ("a == 0", {"a": 10**400}, "too large"),
         ("(" * 500 + "true" + ")" * 500, {}, "nested too deeply"),
-        ("x.back", {"x": [{"back": True}]}, "a field is read of a value that has none"),
+        ("x.back", {"x": [{"back": True}]}, "a field is read from a value that has no fields"),
         ("x.opn", {"x": {"open": True}}, "there is no field `opn`"),
         ("x <= '300'", {"x": 80}, "a number and a string can't be ordered"),
         ("x == 80", {"x": "80"}, "a string is compared with a number"),

@@ -243,7 +243,7 @@ def test_a_gate_whose_call_looks_into_an_answer_is_never_told(answered: bool) ->
     found = leaf_in(run, "g")
     if answered:
         assert found.holds is None
-        assert found.why == "it is unknown whether `open` or its end came last"
+        assert found.why == "it is unknown whether `open` or the call that closes it came last"
     else:
         assert found.holds is False
 

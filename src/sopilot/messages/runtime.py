@@ -367,7 +367,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "`{action}` 的回答为空或报错（#{seq}），没有 `verdict` 的验证环节不能据此通过",
     ),
     "order-unknown": (
-        "it is unknown which came last: `{action}` or the call that closes it",
+        "it is unknown whether `{action}` or the call that closes it came last",
         "无法确定 `{action}` 与关闭它的调用孰先孰后",
     ),
     "judged-undecided": ("it was judged undecided", "判断为 undecided"),
