@@ -100,7 +100,7 @@ def test_a_transcript(tmp_path: Path) -> None:
     assert "premature-goal" in result.output
     path.write_text(json.dumps(messages(REQUEST, LOGIN, BALANCE, PAY)), "utf-8")
     assert CliRunner().invoke(sopilot, ["audit", *arguments, "--goal", "pay"]).exit_code == 0
-    assert "no chain to verify" in _misuse([*arguments, "--verify"])
+    assert "no hash chain to verify" in _misuse([*arguments, "--verify"])
     assert "needs a handbook" in _misuse([str(path)])
 
 

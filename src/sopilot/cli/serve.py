@@ -43,7 +43,7 @@ server_options = all_of(
     option("--token-file", "Client tokens, one `NAME TOKEN` per line.", type=NEW),
     option("--allow-host", "Host name that clients may use (repeatable).", multiple=True),
     option("--allow-origin", "Web origin that may call the server.", multiple=True, hidden=True),
-    flag("--stateless", "Let every server of this store answer every client."),
+    flag("--stateless", "Let any server of this store answer any client."),
     option("--admin HOST:PORT", "Address for health and metrics."),
     option(
         "--lease-seconds", "Seconds until another server takes over a dead server's sessions.",

@@ -175,7 +175,7 @@ class _Check:
         for session_id, how in in_time(covered, sealed.begin, sealed.end):
             if session_id not in sessions and not is_journal(session_id):
                 self.problems.append(
-                    f"session {session_id} {how} in this period, but the bundle leaves it out"
+                    f"session {session_id} {how} in this period, but is left out of the bundle"
                 )
         for session_id in last.keys() - sessions:
             if is_journal(session_id):
