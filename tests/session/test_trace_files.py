@@ -141,7 +141,10 @@ AT = f'"at":{TRACE.events[0].event.at}'
         ('{"sopilot_trace":2}\n', "the header says `2`"),
         ('{"sopilot_trace":1,"x":2}\n', "the header has `x`"),
         ('{"sopilot_trace":1}\n', "the header names no session"),
-        ('{"programs":{"a":1},"session":"s","sopilot_trace":1}\n', "must name programs by text"),
+        (
+            '{"programs":{"a":1},"session":"s","sopilot_trace":1}\n',
+            "names and texts of programs must be strings",
+        ),
         ('{"session":"s", "sopilot_trace":1}\n', "isn't in canonical form"),
         ('{"about":{"x":NaN},"session":"s","sopilot_trace":1}\n', "isn't in canonical form"),
         (f"{HEADER}\n{EVENT}", "line 2 is torn"),

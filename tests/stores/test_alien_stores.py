@@ -41,7 +41,7 @@ async def test_what_changes_or_invents_what_is_kept_is_no_store(
 ) -> None:
     path = await made(file_store, *statements)
     before = path.read_bytes()
-    with pytest.raises(StoreCorrupt, match="no release of sopilot"):
+    with pytest.raises(StoreCorrupt, match="which sopilot never does"):
         await closing(open_store(f"sqlite:{path}", reading=reading)).sessions()
     assert path.read_bytes() == before
 

@@ -115,7 +115,7 @@ async def test_a_held_tool_is_offered_again_when_it_was_approved_by_name(tmp_pat
         await offered_with(require_pins=True)
     assert told == []
     everything = await offered_with()
-    assert "approved as they are, for the first time" in told[0]
+    assert "its tools were approved without a review" in told[0]
     state.write_text(json.dumps({"describe": {"echo": "Else.", "forge": "Else."}}))
     assert everything - await offered_with(require_pins=True) == {"echo", "forge"}
     assert everything - await offered_with(approve=["echo"]) == {"forge"}

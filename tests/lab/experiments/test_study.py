@@ -167,7 +167,11 @@ def test_an_archive_is_verified_and_reported_without_a_checkout(base: Path, tmp_
 @pytest.mark.parametrize(
     ("name", "change", "problem"),
     [
-        ("scores.jsonl", (b'"passed": true', b'"passed": false'), "scores.jsonl is not"),
+        (
+            "scores.jsonl",
+            (b'"passed": true', b'"passed": false'),
+            "scores.jsonl doesn't match the runs",
+        ),
         ("records/published.jsonl", (b'"success": true', b'"success": false'), "comes out"),
         ("configuration.json", (b'"arm": "pg"', b'"arm": "flat"'), "fingerprint"),
         ("analysis/tables.json", (b"bad day", b"good day"), "comes out differently"),

@@ -103,7 +103,7 @@ def test_what_cannot_be_asked_is_refused(sweeps: Path, tmp_path: Path) -> None:
         (("--model", "local", "--handbook", "bank"), "can't be combined"),
     ):
         assert said in str(call("qualify", "--from", str(sweeps), *words).exception)
-    with pytest.raises(UserMistake, match="no runs in it"):
+    with pytest.raises(UserMistake, match="it contains no runs"):
         recorded_runs([tmp_path])
     twice = recorded_runs([sweeps, sweeps / "pg"])
     with pytest.raises(UserMistake, match="run twice"):

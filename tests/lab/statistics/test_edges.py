@@ -90,7 +90,7 @@ def test_what_is_no_question_is_refused(asked: Callable[[], Any]) -> None:
         (lambda: paired_difference(0, 0, 0), "no pairs"),
         (lambda: non_inferiority(0, 0, 0, margin=0.1), "no pairs"),
         (lambda: clustered_interval(UNITS[:1], ratio), "two units"),
-        (lambda: clustered_interval(UNITS, lambda _: None, draws=9), "in no draw"),
+        (lambda: clustered_interval(UNITS, lambda _: None, draws=9), "undefined in every draw"),
         (lambda: minimum_detectable_effect(0, discordance=0.3), "with 0 tasks power is 0.000"),
         (lambda: tasks_needed(discordance=0.3, effect=0.0), "an effect of 0"),
         (lambda: tasks_needed(discordance=1.0, effect=0.001), "more than 20000 tasks"),
