@@ -147,14 +147,14 @@ AT = f'"at":{TRACE.events[0].event.at}'
         ),
         ('{"session":"s", "sopilot_trace":1}\n', "isn't in canonical form"),
         ('{"about":{"x":NaN},"session":"s","sopilot_trace":1}\n', "isn't in canonical form"),
-        (f"{HEADER}\n{EVENT}", "line 2 is torn"),
+        (f"{HEADER}\n{EVENT}", "line 2 is incomplete"),
         (f"{HEADER}\n{EVENT}\n\n", "line 3: "),
         (f"{HEADER}\n{EVENT} \n", "line 2: this line isn't in canonical form"),
         (f'{HEADER}\n{{"payloads":[]}}\n', "line 2: an object was expected"),
         *((HEADER + "\n" + EVENT.replace(AT, '"at":' + odd) + "\n", "line 2") for odd in ODD),
         (
             f'{HEADER}\n{{"payloads":{{"a":1}},"salt":""}}\n{EVENT}\n',
-            "line 3: an event stands behind the end",
+            "line 3: an event follows the end",
         ),
     ],
 )

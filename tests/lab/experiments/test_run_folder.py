@@ -119,7 +119,7 @@ def test_a_sweep_does_not_go_on_with_other_code_and_says_which_files(tmp_path: P
     )
     assert found.help == "name another folder with -o, or resume with the code that made it"
     manifest.unlink()
-    with pytest.raises(UserMistake, match=r"other code made it, and its sources\.json is lost"):
+    with pytest.raises(UserMistake, match=r"other code made it, and its sources\.json is missing"):
         RunFolder.create(tmp_path, configuration(sources=here.fingerprint))
 
 
