@@ -507,11 +507,11 @@ class Review:
             return
         known = {**self.handbook.parameters, **call.arguments}
         judge, now = self.reading.judge, self.reading.now
-        asked = needs_approval(approval.when, judge, now, known, otherwise=None)
-        if asked is False:
+        is_needed = needs_approval(approval.when, judge, now, known, otherwise=None)
+        if is_needed is False:
             return
         needed = sentence("audit.needs", n=approval.needed, roles=", ".join(approval.roles))
-        if self.own and asked:
+        if self.own and is_needed:
             why = sentence("audit.no-approval", action=call.action, needed=needed)
             self._find("approval-missing", call.seq, why, severity=Severity.WARNING)
         else:
