@@ -320,6 +320,16 @@ async def test_a_store_with_what_was_sealed_is_not_fenced(
     assert await entries(place.store, "fence") == []
 
 
+async def test_a_head_over_an_empty_log_fences_nothing(place: Place, tmp_path: Path) -> None:
+    heads = tmp_path / "heads.jsonl"
+    await seal_and_send(place.store, KEY, [str(heads)])
+    place.store.external_head = ExternalSeals(str(heads))
+    session = await place.up_to("transfer")
+    await pay(session, "transfer")
+    assert place.tools.paid == 1
+    assert await place.fenced() == []
+
+
 async def test_a_dump_that_nothing_shows_is_fenced_by_an_operator(place: Place) -> None:
     session = await place.up_to("transfer")
     place.dump()

@@ -43,6 +43,7 @@ from sopilot.protocols import ToolCall, ToolResult, ToolSchema
 from sopilot.records.store import Settings
 from sopilot.session.calls import call_key
 from sopilot.session.opening import attach_session, resume_session
+from sopilot.session.orphans import waiting_in, waiting_lines
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Fail, Start
 from sopilot.values.json import JSON
@@ -156,6 +157,8 @@ async def test_a_verdict_without_evidence_is_no_proof(store: MemoryStore) -> Non
     assert "an operator may also decide" in answer.text
     assert (await attempt(session, "transfer")).status is CallStatus.HELD
     assert len(session.held_calls) == 1
+    shown = [*waiting_lines(await waiting_in(store, session.id, clock=session.clock))]
+    assert any("not proven: " in line and "`logged_in` must be true" in line for line in shown)
     await session.release()
     later = await resume_session(store, session.id, tools=tools, clock=HandClock(2000.0))
     again = await attempt(later, "transfer")

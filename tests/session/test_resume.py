@@ -35,7 +35,7 @@ from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.chain import verify_chain
-from sopilot.trace.events import Fail, Note, Start
+from sopilot.trace.events import Call, Fail, Note, Start
 from sopilot.values.json import JSON
 from sopilot.views.frame import frame_bound
 from sopilot.views.step_answers import Answers
@@ -266,6 +266,20 @@ async def test_a_changed_program_is_not_resumed_silently() -> None:
     unaided = await attach_session(store, session.id, clock=session.clock)
     assert unaided.programs.hashes == changed.hashes, "the store has the other programs, too"
     assert unaided.configuration == accepted.configuration
+
+
+async def test_automatic_steps_that_were_left_out_are_taken_when_the_run_goes_on() -> None:
+    """Here by a process whose evaluator decided nothing."""
+    store, settings = MemoryStore(), Settings(automation=Automation(machine_verdicts=True))
+    session = await opened(store, settings=settings, judge=lambda *_: None)
+    await session.operate(Start("wire", ERRANDS["wire"]))
+    await session.operate(Call())
+    asked = len(session.events)
+    await session.release()
+    later = await resume_session(store, session.id, clock=session.clock)
+    (returned,) = later.own_events[asked:]
+    assert (returned.kind, returned.actor) == ("return", "machine")
+    assert returned.payload["holds"] is True
 
 
 async def test_reserved_notes_are_the_sessions_own() -> None:
