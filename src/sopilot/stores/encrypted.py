@@ -104,7 +104,7 @@ class KeyFolder:
 
     def _lost(self, session_id: str) -> bytes:
         raise StoreCorrupt(
-            f"the key of session {session_id} in {self.path} is damaged: bring it back from a "
+            f"the key of session {session_id} in {self.path} is damaged: restore it from a "
             "copy of that folder"
         )
 

@@ -443,7 +443,7 @@ def require_store(path: Path) -> None:
         return
     if begin != _MAGIC:
         raise StoreCorrupt(
-            f"{path} is not a store of sessions: it doesn't begin like one; "
+            f"{path} is not a store of sessions: its first bytes are wrong; "
             "name another file, or restore a copy if it was a store"
         )
     with _unchanged(path) as connection:

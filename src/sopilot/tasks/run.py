@@ -187,8 +187,8 @@ def _as_it_started(
     if not view.frames_only or not stored.programs.keys() <= handbook.procedures.keys():
         raise mistake(
             "handbook-not-kept",
-            f"the view `{view.name}` shows the handbook, and the one that this session "
-            "began with was not kept",
+            f"the view `{view.name}` shows the handbook, but the handbook that this "
+            "session began with wasn't stored",
             help="switch to the current handbook with `--accept-changed`, or start a new session",
         )
     tell("as started: the model is shown frames of the program that was stored")

@@ -222,7 +222,9 @@ class _Reader:
 
         def block(value: Any, where: str) -> Block:
             if not isinstance(value, Mapping):
-                self._wrong(f"{place}.{where}", "a block names arms", "{arms: [flat, pg-paper]}")
+                self._wrong(
+                    f"{place}.{where}", "a block must name its arms", "{arms: [flat, pg-paper]}"
+                )
                 return own
             self._known(value, (*_BLOCK_KEYS, "condition", "budgets", "user"), f"{place}.{where}")
             if {"budgets", "user"} & value.keys() and "condition" not in value:
