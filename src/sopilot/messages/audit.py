@@ -504,7 +504,7 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "audit.refused-no-false": (
         "`{goal}` was refused while it could still be accepted: no check was false",
-        "`{goal}` 仍可能获准却被拒绝：没有检查不成立",
+        "`{goal}` 仍可能获准却被拒绝：没有任何一项检查不成立",
     ),
     "audit.refused-other-false": (
         "`{goal}` was refused while it could still be accepted: the false checks don't rule it out",
