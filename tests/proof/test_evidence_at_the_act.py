@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from attack_desk import (
@@ -237,6 +239,39 @@ async def test_an_answer_to_the_same_call_and_something_more_is_newer(
         await desk.call("look_up", user="u")
     await desk.done("pay", user="u")
     await desk.session.operate(Complete())
+    assert errors(desk) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "held"),
+    [({}, True), ({"loudly": True}, True), ({"day": "monday"}, False), ({"user": "w"}, False)],
+)
+async def test_the_same_call_under_way_may_be_answered_otherwise(
+    more: dict[str, JSON], held: bool
+) -> None:
+    answered = asyncio.Event()
+
+    async def later() -> JSON:
+        await answered.wait()
+        return {"fine": True}
+
+    looked_up: list[str] = []
+
+    def world(name: str, arguments: Mapping[str, JSON]) -> Any:
+        looked_up.append(name)
+        return later() if looked_up == ["look_up"] * 2 else {"fine": True}
+
+    user = {"user": "u"}
+    desk = await at_the_act(FROZEN, world, "pay", user, {"look_up": user})
+    again = asyncio.create_task(desk.call("look_up", **{**user, **more}))
+    while len(looked_up) < 2:
+        await asyncio.sleep(0)
+    if held:
+        await desk.held("pay", "`look_up", user="u")
+    else:
+        await desk.done("pay", user="u")
+    answered.set()
+    await again
     assert errors(desk) == []
 
 
