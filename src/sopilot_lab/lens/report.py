@@ -125,7 +125,7 @@ def summary_lines(summary: Fields) -> Iterator[str]:
 
 
 _WIDTH, _LEFT, _TOP, _BAR, _LABEL = 360, 30, 50, 17, 150
-_MOST_CELL = 16.0
+_GRID_HEIGHT, _MOST_CELL = 240.0, 16.0
 _LEAST_RANGE = 2.0
 
 
@@ -134,21 +134,22 @@ def plot(summary: Fields) -> Drawing:
     layers = summary["parity_by_layer_and_head"]
     furthest = _furthest([value for row in layers for value in row])
     heads = max((len(row) for row in layers), default=1)
-    cell = min(_MOST_CELL, (_WIDTH - _LEFT) / heads)
+    wide = (_WIDTH - _LEFT) / heads
+    high = min(_MOST_CELL, _GRID_HEIGHT / max(1, len(layers)))
     drawing = Drawing(f"Attention over length share, {summary['model']}", _WIDTH)
     drawing.text(0, 14, drawing.title, size=12, bold=True)
     drawing.text(0, 34, f"(a) {summary['focus']} by layer (down) and head (across)")
     for row, values in enumerate(layers):
-        y = _TOP + row * cell
+        y = _TOP + row * high
         if row % 5 == 0:
-            drawing.text(_LEFT - 5, y + cell / 2 + 4, str(row), anchor="end", size=10)
+            drawing.text(_LEFT - 5, y + high / 2 + 4, str(row), anchor="end", size=10)
         for column, value in enumerate(values):
             hint = f"layer {row}, head {column}: {value:.2f}"
             colour = _colour(value, furthest)
-            drawing.bar(_LEFT + column * cell, y, cell * 0.94, cell * 0.94, colour, hint)
-    foot = _TOP + len(layers) * cell
+            drawing.bar(_LEFT + column * wide, y, wide * 0.97, high * 0.94, colour, hint)
+    foot = _TOP + len(layers) * high
     for column in range(0, heads, 5):
-        middle = _LEFT + (column + 0.5) * cell
+        middle = _LEFT + (column + 0.5) * wide
         drawing.text(middle, foot + 11, str(column), anchor="middle", size=10)
     scale = (
         f"blue: down to 1/{furthest:.0f} of parity; white: parity; orange: up to {furthest:.0f}×"
