@@ -323,3 +323,48 @@ async def test_an_approval_ends_when_a_model_judges_otherwise(
         assert (await desk.session.operate(judgement)).accepted
     answer = await desk.call("pay", **given)
     assert answer.status is (CallStatus.DONE if served else CallStatus.HELD)
+
+
+WALLET = """
+handbook: wallet
+actions:
+  list_cards: {input: {user: string}, read_only: true}
+  read_card: {input: {number: integer}, read_only: true}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  all_valid(user):
+    says: Every card is valid.
+    verify:
+      all:
+        - list_cards(user)
+        - {call: read_card(card.number), for_each: list_cards.cards as card}
+    verdict: result.all(item, item.valid)
+procedures:
+  pay: {requires: all_valid(user)}
+"""
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("changed", [False, True])
+async def test_an_approval_covers_the_answer_to_every_call_of_a_list(
+    number: int, changed: bool
+) -> None:
+    blocked = {"since": "May"}
+
+    def world(name: str, given: Mapping[str, JSON]) -> JSON:
+        if name == "list_cards":
+            return {"cards": [{"number": 1}, {"number": 2}]}
+        return {"valid": False, **blocked}
+
+    desk = await open_desk(WALLET, world)
+    await desk.start("pay", user="ann")
+    await desk.push(follow=True)
+    await desk.held("pay", "`all_valid` must be true, but is false", user="ann")
+    (held,) = desk.session.held_calls
+    await desk.session.decide("approve", held.call_id, by="Clara", role="operator")
+    if changed:
+        blocked["since"] = "June"
+    await desk.call("read_card", number=number)
+    answer = await desk.call("pay", user="ann")
+    another = changed and number in (1, 2)
+    assert answer.status is (CallStatus.HELD if another else CallStatus.DONE)

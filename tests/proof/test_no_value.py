@@ -150,3 +150,30 @@ async def test_null_is_passed_on_to_an_input_that_takes_it(
     desk = await desk_over(programs_of(text), tools, settings=Settings(guard="auto"))
     assert await done(desk, user="ann", amount=1)
     assert desk.made("read_limit") == [given]
+
+
+MEMBER = """
+handbook: club
+actions:
+  sign_in: {input: {member: string}, changes: []}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  known(member): {says: known, established_by: sign_in(member)}
+procedures:
+  pay: {inputs: {member: string}, requires: known(member)}
+"""
+
+
+@pytest.mark.parametrize("member", [None, "m7"])
+async def test_a_gate_for_nobody_is_not_open(member: str | None) -> None:
+    """Another member's may be; people can be asked."""
+    desk = await open_desk(MEMBER, lambda *_: {"ok": True})
+    await desk.call("sign_in", member="m7")
+    await desk.start("pay", user="ann", **({"member": member} if member else {}))
+    await desk.push()
+    if member:
+        await desk.done("pay", user="ann")
+    else:
+        await desk.held("pay", "`member` has no value", user="ann")
+        (held,) = desk.session.held_calls
+        assert "`known` must be true" in held.why
