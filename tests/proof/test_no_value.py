@@ -177,3 +177,14 @@ async def test_a_gate_for_nobody_is_not_open(member: str | None) -> None:
         await desk.held("pay", "`member` has no value", user="ann")
         (held,) = desk.session.held_calls
         assert "`known` must be true" in held.why
+
+
+@pytest.mark.parametrize("given", [{"user": "ann"}, {"user": "ann", "amount": None}])
+async def test_a_guarded_call_has_every_input_that_its_tool_requires(
+    given: dict[str, JSON],
+) -> None:
+    desk = await desk_for("plain(user)")
+    await desk.start("pay", user="ann")
+    await desk.push({"read_limit": {"user": "ann"}})
+    await desk.held("pay", "`amount`", **given)
+    assert await done(desk, user="ann", amount=1)
