@@ -204,6 +204,12 @@ def _gate_for_anybody(real: Any, self: Prover, layout: Any, values: Mapping[str,
     return found._replace(holds=True) if is_open else found
 
 
+@sabotage("a gate for any answer", leaves, attribute="shows_success")
+def _any_answer_opens(real: Any, answer: JSON) -> bool:
+    """A login that answers nothing, or an error, opens a gate."""
+    return True
+
+
 @sabotage("a gate is never closed", Prover, attribute="_gate")
 def _gates_stay_open(real: Any, self: Prover, layout: Any, values: Mapping[str, JSON]) -> Any:
     """Nothing closes a gate."""

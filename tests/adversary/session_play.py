@@ -12,7 +12,7 @@ from adversary.core_play import BUSY, Tally, connected, remember_word
 from adversary.errands import value_for
 from adversary.handbooks import Book
 from adversary.simulator import Simulator
-from adversary.tools import ASK, CHANGERS, CONFIRM, iso, perform, user_says
+from adversary.tools import ASK, CHANGERS, CONFIRM, DENIALS, iso, perform, user_says
 from adversary.values import JSON, is_number
 from sopilot.machine.automation import Automation
 from sopilot.machine.program_set import ProgramSet
@@ -126,7 +126,8 @@ class SimulatorTools:
             return ToolResult(*BUSY)
         ok, value = answer or self._perform(name, arguments, connection)
         if trouble == "broken" or (play.breaks and play.rng.random() < play.breaks / 2):
-            self.open[key.rpartition(":")[0]] = OpenCall(ok, name, arguments, play)
+            took_effect = ok and (ok, value) not in DENIALS
+            self.open[key.rpartition(":")[0]] = OpenCall(took_effect, name, arguments, play)
             raise ConnectionError("broke off")
         return ToolResult(ok, value)
 
@@ -138,9 +139,9 @@ class SimulatorTools:
             return bool(call.ok)
         if call.action in play.book.guarded:
             play.judge(call.action, call.arguments, call)
-        ok, _ = perform(play.sim, call.action, call.arguments, call.connection)
+        ok, value = perform(play.sim, call.action, call.arguments, call.connection)
         play.performed(call.action, call.arguments, ok)
-        return ok
+        return ok and (ok, value) not in DENIALS
 
     def _perform(
         self, name: str, arguments: Mapping[str, JSON], connection: int = 0

@@ -129,11 +129,18 @@ def _take_token(sim: Simulator, given: Arguments) -> Answer:
 # --- gates ----------------------------------------------------------------------------
 
 
+DENIALS: tuple[Answer, ...] = (
+    (False, {"error": "wrong password"}), (True, None), (True, False), (True, {}),
+    (True, "Error: wrong password"), (True, {"ok": False}),
+)  # fmt: skip
+"""A wrong password fails, or is answered with nothing or an error."""
+
+
 def _login(sim: Simulator, given: Arguments) -> Answer:
     user = given.get("user")
     right = _record(sim.passwords, user)
     if right is None or given.get("password") != right:
-        return False, {"error": "wrong password"}
+        return DENIALS[zlib.crc32(repr(given).encode("utf-8", "replace")) % len(DENIALS)]
     sim.logged_in |= {user}
     return True, {"welcome": user}
 
