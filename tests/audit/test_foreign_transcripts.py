@@ -98,6 +98,23 @@ def test_a_refusal_carries_its_cause() -> None:
     assert shut.refusals[0].causes[0]["remedy"] == "Log in with the right password."
 
 
+def test_a_way_to_check_that_needs_the_check_itself_explains_no_refusal() -> None:
+    book = load_handbook("""
+handbook: desk
+actions:
+  see: {input: {user: string}, requires: fine(user)}
+  look: {input: {user: string}}
+  pay: {input: {user: string}}
+predicates:
+  fine(user): {says: F., verify: {any: [see(user), look(user)]}, verdict: result.ok}
+procedures:
+  pay: {requires: fine(user)}
+""")
+    transcript = read_messages(messages(REQUEST))
+    report = audit_transcript(book, transcript, goal="pay", judge=judge)
+    assert codes(report) == ["refusal-without-cause"]
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
