@@ -185,6 +185,8 @@ def test_run_to_run_spread_uses_tasks_that_every_run_judged() -> None:
     assert found.mean == pytest.approx(2 / 3)
     assert found.variance == pytest.approx(1 / 9)
     assert found.unstable == pytest.approx(2 / 3)
+    two = run_to_run(repeated({"a": (True, False), "b": (True, True)}))
+    assert (two.mean, two.variance, two.unstable) == (0.75, 0.125, 0.5)
     single = run_to_run([outcome("a", True)])
     assert single.mean == 1.0
     assert isinstance(single.variance, Undefined)
