@@ -242,6 +242,19 @@ async def test_an_answer_to_the_same_call_and_something_more_is_newer(
     assert errors(desk) == []
 
 
+@pytest.mark.parametrize(("more", "reads"), [({"loudly": True}, 3), ({"day": "monday"}, 2)])
+async def test_an_attempt_reads_again_what_was_called_with_something_more(
+    more: dict[str, JSON], reads: int
+) -> None:
+    book = FROZEN.replace("irreversible: true", "irreversible: true, confirm: false")
+    tools = AnsweringTools(lambda *_: {"fine": True})
+    desk = await desk_over(programs_of(book), tools, settings=Settings(guard="auto"))
+    await desk.done("look_up", user="u")
+    await desk.done("look_up", user="u", **more)
+    await desk.done("pay", user="u")
+    assert len(desk.made("look_up")) == reads
+
+
 @pytest.mark.parametrize(
     ("more", "held"),
     [({}, True), ({"loudly": True}, True), ({"day": "monday"}, False), ({"user": "w"}, False)],
