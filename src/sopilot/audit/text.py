@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +18,7 @@ from sopilot.audit.report import (
     ScoreCard,
 )
 from sopilot.audit.state import CheckMade, RefusedGoal
-from sopilot.audit.timeline import About, Seal, place_in_words
+from sopilot.audit.timeline import About, Entry, Seal, pairs, place_in_words, proof_of
 from sopilot.handbook.grammar import in_language
 from sopilot.machine.state import ProofLevel
 from sopilot.messages.audit import LABELS, TITLES
@@ -52,7 +53,7 @@ def verdict_words(report: Report, language: str = "en") -> str:
     """The verdict in a few words, for the first line of every form of the report."""
     say = partial(label, language)
     outcome, count = report.score_card.outcome, len(report.findings)
-    parts = [] if report.unjudged is not None else [say(outcome)]
+    parts = [] if report.unjudged is not None else [outcome_words(report.score_card, language)]
     if count:
         parts.append(number_of(language, "findings", count))
     if report.unjudged is not None:
@@ -64,6 +65,17 @@ def verdict_words(report: Report, language: str = "en") -> str:
     if report.overrides:
         parts.append(number_of(language, "overrides", len(report.overrides)))
     return COMMAS[language].join(parts)
+
+
+def outcome_words(card: ScoreCard, language: str = "en") -> str:
+    """The outcome; of requests that ended differently, how many ended how."""
+    ended = Counter(card.processes.values())
+    if len(ended) < 2:
+        return label(language, card.outcome)
+    named = {label(language, outcome): number for outcome, number in ended.items()}
+    if language == "zh":
+        return COMMAS[language].join(f"{name} {number}" for name, number in named.items())
+    return COMMAS[language].join(f"{number} {name}" for name, number in named.items())
 
 
 COMMAS = {"en": ", ", "zh": "，"}
@@ -112,11 +124,19 @@ def seal_words(about: About, seal: Seal | None, language: str) -> str:
     return label(language, code, at=moment(seal.at), n=about.events, seq=seal.seq)
 
 
-def render_text(report: Report, language: str = "en", about: Sequence[str] = ()) -> str:
-    return "\n".join(map(visible, _lines(report, language, about)))
+def render_text(
+    report: Report,
+    language: str = "en",
+    about: Sequence[str] = (),
+    entries: Sequence[Entry] = (),
+) -> str:
+    """``entries`` name the guarded calls and what became of them."""
+    return "\n".join(map(visible, _lines(report, language, about, entries)))
 
 
-def _lines(report: Report, language: str, about: Sequence[str]) -> Iterator[str]:
+def _lines(
+    report: Report, language: str, about: Sequence[str], entries: Sequence[Entry]
+) -> Iterator[str]:
     say, card = partial(label, language), report.score_card
     name = say("session", id=card.session_id) if card.session_id else say("audit")
     chain = {None: (), True: (say("chain_ok"),), False: (say("chain_broken"),)}[card.chain]
@@ -145,9 +165,9 @@ def _lines(report: Report, language: str, about: Sequence[str]) -> Iterator[str]
         yield ""
         yield say("checked")
         yield from (f"    {check_line(check, language)}" for check in report.checks)
-    for seq, checks in () if report.checks else report.proofs.items():
+    for heading, checks in () if report.checks else _proofs(report, language, entries):
         yield ""
-        yield say("proof_of", seq=seq)
+        yield heading
         yield from (f"    {check_line(check, language)}" for check in checks)
     yield from (f"    {decision_words(item, language)}" for item in report.decisions)
     if report.unguarded:
@@ -156,6 +176,21 @@ def _lines(report: Report, language: str, about: Sequence[str]) -> Iterator[str]
     if report.unjudged is None:
         yield ""
         yield from _card(card, language, by_call=bool(report.proofs))
+
+
+def _proofs(
+    report: Report, language: str, entries: Sequence[Entry]
+) -> Iterator[tuple[str, Sequence[CheckMade]]]:
+    """Each guarded call with its requirements."""
+    for entry in entries:
+        if checks := proof_of(entry, report.proofs):
+            values = ", ".join(f"{name}: {value}" for name, value in pairs(entry.arguments))
+            name = f"#{entry.seq} {entry.title}({values})"
+            verdict = label(language, entry.state)
+            yield label(language, "first_line", name=name, verdict=verdict), checks
+    if not entries:
+        for seq, checks in report.proofs.items():
+            yield label(language, "proof_of", seq=seq), checks
 
 
 def _indented(*lines: str) -> Iterator[str]:

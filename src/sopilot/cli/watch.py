@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sopilot.agent.result import RETRY, Ending, Progress
 from sopilot.audit.text import render_text
+from sopilot.audit.timeline import entries_of
 from sopilot.cli.output import Exit, marked, say, warn
 from sopilot.messages.catalogue import worded
 from sopilot.messages.results import result_words
@@ -90,7 +91,8 @@ def result_lines(done: Result, language: str = "en", *, customer: bool = False) 
         yield from (f"    {reason}" for reason in done.verdict.get("reasons", ()))
     yield ""
     yield Heading(words("audit"))
-    yield Lines(render_text(done.audit, language))
+    entries = entries_of((sealed.event for sealed in done.events), done.audit.proofs)
+    yield Lines(render_text(done.audit, language, entries=entries))
     yield ""
     yield words("trace", session=result.session_id)
 

@@ -12,7 +12,7 @@ from sopilot.audit.audit import audit_trace, judge_chain
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
 from sopilot.audit.report import Report, batch, not_judged
 from sopilot.audit.text import about_lines, render_batch_text, render_text
-from sopilot.audit.timeline import Seal, about_session
+from sopilot.audit.timeline import Seal, about_session, entries_of
 from sopilot.audit.transcript_files import Transcript, read_messages, success_first_outcome
 from sopilot.audit.transcripts import audit_transcript, audit_untracked
 from sopilot.compiler.action_facts import secret_names
@@ -483,4 +483,5 @@ def reports_text(audited: Sequence[Audited], language: str) -> Lines:
         return Lines(render_batch_text(batch(item.report for item in audited), language))
     (only,) = audited
     facts = about_lines(about_session(only.events), only.seal, language, stored=only.stored)
-    return Lines(render_text(only.report, language, tuple(facts)))
+    entries = entries_of(only.events, only.report.proofs)
+    return Lines(render_text(only.report, language, tuple(facts), entries))

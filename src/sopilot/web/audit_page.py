@@ -16,6 +16,7 @@ from sopilot.audit.text import (
     label,
     mark,
     number_of,
+    outcome_words,
     seal_words,
     speak,
 )
@@ -127,7 +128,7 @@ def _tiles(
     report: Report, entries: Sequence[Entry], language: str
 ) -> list[tuple[str, object, str]]:
     say, card = partial(label, language), report.score_card
-    as_required, outcome = is_as_required(report), say(card.outcome)
+    as_required, outcome = is_as_required(report), outcome_words(card, language)
     words = {
         True: say("as_required", outcome=outcome),
         False: say("against", outcome=outcome),
