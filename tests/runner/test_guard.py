@@ -111,6 +111,44 @@ def test_an_agent_that_makes_listed_calls_at_once_reads_nothing_after_a_failed_l
     assert shop.reads == 0
 
 
+def test_a_second_gate_is_listed_as_waiting_for_the_first(tmp_path: Path) -> None:
+    book = tmp_path / "accounts.yaml"
+    book.write_text(
+        """
+handbook: accounts
+actions:
+  log_in: {input: {customer: string}}
+  confirm_code: {input: {customer: string, code: string}}
+  close: {input: {customer: string, code: string}, irreversible: true, confirm: false}
+predicates:
+  known(customer): {says: The customer is logged in., established_by: log_in(customer)}
+  confirmed(customer, code):
+    says: The code is confirmed.
+    established_by: confirm_code(customer, code)
+procedures:
+  close: {requires: [known(customer), "confirmed(customer, code)"]}
+""",
+        "utf-8",
+    )
+
+    def log_in(customer: str) -> bool:
+        return False
+
+    def confirm_code(customer: str, code: str) -> bool:
+        return True
+
+    def close(customer: str, code: str) -> str:
+        raise AssertionError(f"closed {customer}")
+
+    log_in, confirm_code, close = sopilot.guard(book, log_in, confirm_code, close)
+    with sopilot.conversation("c-1"), pytest.raises(sopilot.Missing) as missing:
+        close("anna", "12")
+    first, second = str(missing.value).split("; if that succeeds, ")
+    assert "`log_in(" in first
+    assert "`confirm_code(" not in first
+    assert "`confirm_code(" in second
+
+
 def _succeeds(call: Callable[[], Any]) -> bool:
     try:
         call()

@@ -197,32 +197,33 @@ def _sentence(
 def _steps(needs: Sequence[Need], program: Program, language: str) -> str:
     say = partial(guard_text, language=language)
     steps: dict[str, bool] = {}
+    """Each with whether it opens a gate: the next step waits for that."""
     for need in needs:
         function = program.functions[need.function]
-        is_gate = function.kind is Kind.GATE
+        opens_gate = function.kind is Kind.GATE
         sentence = _sentence(function, program, need.values, language)
         if need.value:
             tool = _spelled(VALUE_TOOL, {}, (need.value,))
-            steps[say("value", name=need.value, tool=tool)] = is_gate
+            steps[say("value", name=need.value, tool=tool)] = False
         elif need.judgement:
             check = _spelled(function.judges, need.values)
             tool = _spelled(JUDGE_TOOL, {"check": function.judges}, ("holds",))
-            steps[say("judge", sentence=sentence, check=check, tool=tool)] = is_gate
+            steps[say("judge", sentence=sentence, check=check, tool=tool)] = False
         for action in need.awaited:
-            steps[say("wait", action=action)] = is_gate
+            steps[say("wait", action=action)] = False
         for call in need.calls:
             if call.act.action in BUILT_IN:
                 values = {**program.constants, **need.values}
                 question = in_language(fill(function.question, values), language)
-                steps[say("ask", question=question or sentence)] = is_gate
+                steps[say("ask", question=question or sentence)] = False
             elif call.again:
-                steps[say("again", call=spelled(call), why=call.again)] = is_gate
+                steps[say("again", call=spelled(call), why=call.again)] = opens_gate
             else:
-                steps[say("call", call=spelled(call))] = is_gate
+                steps[say("call", call=spelled(call))] = opens_gate
     text, after_gate = "", False
-    for step, is_gate in steps.items():
-        joined = say("after_gate" if after_gate and not is_gate else "and") if text else ""
-        text, after_gate = text + joined + step, is_gate
+    for step, waited_for in steps.items():
+        text += (say("after_gate" if after_gate else "and") if text else "") + step
+        after_gate = waited_for
     return text
 
 
