@@ -15,6 +15,29 @@ Answers = Callable[[str, Mapping[str, Any]], Any]
 """A tool's name and arguments → its value, a whole result, or something to wait for."""
 
 
+WALLET = """
+handbook: wallet
+actions:
+  list_cards: {input: {user: string}, read_only: true}
+  read_card: {input: {number: integer}, read_only: true}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  all_valid(user):
+    says: Every card is valid.
+    verify:
+      all:
+        - list_cards(user)
+        - {call: read_card(card.number), for_each: list_cards.cards as card}
+    verdict: result.all(item, item.valid)
+  second_valid(user):
+    says: The second card is valid.
+    verify: {all: [list_cards(user), "read_card(list_cards.cards[1].number)"]}
+    verdict: result.valid
+procedures:
+  pay: {requires: [all_valid(user), second_valid(user)]}
+"""
+
+
 def programs_of(handbook: str | Handbook) -> dict[str, Program]:
     book = load_handbook(handbook, "desk.yaml") if isinstance(handbook, str) else handbook
     return {goal: unit.program for goal, unit in compile_handbook(book).items()}

@@ -46,9 +46,6 @@ class Counter(Desk):
     def login(self, user: str = "ann") -> Self:
         return self.tool("login", {"user": user, "password": "x"}, {"ok": True})
 
-    def at(self, year: int) -> Self:
-        return self.note("clock", now=f"{year}-06-01T00:00:00Z")
-
     def answered_login(self, *answers: Any) -> Self:
         """Logins that don't fail, with these answers, and all the other checks."""
         for answer in answers:
@@ -381,16 +378,6 @@ def without_a_machine() -> dict[str, tuple[Desk, Mapping[str, Any]]]:
         "carried out on an empty answer": (
             Counter().login().orders(a=True).screen({}).tool(*refund), goal,
         ),
-        # The entry on the list ends with the year.
-        **{
-            f"carried out in {year}, and on in {later}": (
-                Counter().login().orders(a=True)
-                .screen({"listed": True, "until": "2026-12-31T00:00:00Z"})
-                .at(year).tool(*refund).at(later).tool("find_orders", ANN, {}),
-                goal,
-            )
-            for year, later in ((2026, 2027), (2027, 2026))
-        },
         "carried out without a word": (Counter().tool(*refund), goal),
         "carried out without a goal": (Counter().proven().tool(*refund), {}),
         "not approved": (Counter().proven().tool("refund", late, {}), goal),

@@ -100,12 +100,15 @@ def test_only_who_carries_it_out_needs_a_cause(actor: str, found: bool) -> None:
     assert [one.reason for one in report.refusals] == ["so"]
 
 
-@pytest.mark.parametrize(("answers", "obstacle"), [("x", True), ("xo", False), ("o", False)])
+@pytest.mark.parametrize(
+    ("answers", "obstacle"), [("x", True), ("xo", False), ("o", False), ("l", False)]
+)
 def test_a_check_whose_verifier_failed_is_an_obstacle(answers: str, obstacle: bool) -> None:
-    """Unless it was answered after all."""
+    """Unless it was answered after all, or another call failed: `l` is a login."""
     desk = Desk().log_in().do(Call())
     for one in answers:
-        desk.tool("read_balance", {"user": "ann"}, {"balance": 9}, ok=one == "o")
+        action, more = ("login", {"password": "x"}) if one == "l" else ("read_balance", {})
+        desk.tool(action, {"user": "ann", **more}, {"balance": 9}, ok=one == "o")
     report = desk.do(Fail("cannot tell")).report()
     assert (codes(report) == []) is obstacle
     said = "`read_balance` failed (#7), so `funds` is undecided"

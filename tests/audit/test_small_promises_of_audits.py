@@ -24,7 +24,6 @@ from sopilot.trace.events import (
     DomainCall,
     DomainResult,
     Event,
-    Fail,
     Return,
     SelectBranch,
     Start,
@@ -74,21 +73,6 @@ def test_a_check_that_was_skipped_is_reported_once_for_each_process() -> None:
         desk.tool("pay", {"user": "ann", "amount": 5}, "down", ok=False)
     found = codes_of(desk.report(ended=False))
     assert (found.count("premature-goal"), found.count("skipped-check")) == (2, 1)
-
-
-@pytest.mark.parametrize(
-    ("action", "arguments", "explained"),
-    [
-        ("read_balance", {"user": "ann"}, True),
-        ("login", {"user": "ann", "password": "x"}, False),
-    ],
-)
-def test_only_a_verifier_that_failed_explains_a_refusal(
-    action: str, arguments: dict[str, Any], explained: bool
-) -> None:
-    desk = Desk().log_in().do(Call()).tool(action, arguments, "down", ok=False)
-    found = codes_of(desk.do(Fail("the system is down")).report())
-    assert ("refusal-without-cause" not in found) is explained
 
 
 def test_a_result_of_unknown_outcome_is_shown_as_unknown() -> None:

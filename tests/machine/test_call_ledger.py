@@ -23,6 +23,7 @@ from sopilot.trace.events import (
     Note,
     Start,
 )
+from sopilot.values.json import JSON
 
 REQUEST: dict[str, Any] = {
     "call_id": "w",
@@ -41,7 +42,7 @@ def noted(name: str, details: dict[str, Any], actor: str = "runtime") -> CallLed
     return ledger
 
 
-@pytest.mark.parametrize("actor", ["runtime", "model"])
+@pytest.mark.parametrize("actor", ["runtime", "model", "user", "tool"])
 def test_a_note_counts_if_the_runtime_wrote_it(actor: str) -> None:
     counts = actor == "runtime"
     for name in (OPENED, TAKEN_UP):
@@ -53,10 +54,9 @@ def test_a_note_counts_if_the_runtime_wrote_it(actor: str) -> None:
 
 
 def test_only_a_call_that_waits_for_people_can_be_approved() -> None:
-    release = noted(HELD_CALL, {**REQUEST, "awaits": AWAITS_RELEASE})
-    assert (release.held, release.fresh_id("w")) == ({}, "w")
-    proof = noted(HELD_CALL, {**REQUEST, "awaits": "proof"})
-    assert (proof.held, proof.fresh_id("w")) == ({}, "w.2")
+    for awaits, fresh in ((AWAITS_RELEASE, "w"), ("root", "w.2")):
+        ledger = noted(HELD_CALL, {**REQUEST, "awaits": awaits})
+        assert (ledger.held, ledger.made, ledger.fresh_id("w")) == ({}, set(), fresh)
     assert noted(HELD_CALL, {**REQUEST, "call_id": 5}).held == {}
 
 
@@ -69,6 +69,7 @@ def test_only_a_call_that_waits_for_people_can_be_approved() -> None:
         ({"expires_at": 19}, HeldState.WAITING),
         ({"needed": "1"}, HeldState.WAITING),
         ({"needed": 0}, HeldState.WAITING),
+        ({"needed": -1}, HeldState.WAITING),
         ({"needed": 2}, HeldState.WAITING),
         ({"roles": "boss"}, HeldState.WAITING),
         ({"roles": ["clerk"]}, HeldState.WAITING),
@@ -81,6 +82,31 @@ def test_a_request_that_cannot_be_read_is_never_satisfied(
     approved = rule(held, Ruling("approve", "ann", "boss", "", 8), at=20.0, arguments={})
     assert approved.state is state
     assert not held.amended
+
+
+@pytest.mark.parametrize(
+    ("decisions", "state", "approvals"),
+    [
+        (["approve:ann:boss", "approve:bo:boss", "approve:ann:audit"], "approved", 2),
+        (["approve:ann:clerk", "approve:bo:audit"], "waiting", 1),
+        (["approve::boss", "approve:bo:audit"], "waiting", 1),
+        (["reject:ann:clerk", "reject::boss"], "waiting", 0),
+        (["reject:ann:boss", "approve:ann:boss", "approve:bo:audit"], "rejected", 0),
+        (["approve:ann:boss", "approve:bo:audit", "reject:cy:boss"], "rejected", 2),
+        (["expire::", "approve:ann:boss"], "expired", 0),
+    ],
+)
+def test_decisions_in_a_trace_that_do_not_count_change_nothing(
+    decisions: list[str], state: str, approvals: int
+) -> None:
+    ledger = noted(HELD_CALL, {**REQUEST, "needed": 2, "roles": ["boss", "audit"]})
+    for number, text in enumerate(decisions, 8):
+        decision, by, role = text.split(":")
+        payload: dict[str, JSON] = {"decision": decision, "by": by, "role": role}
+        payload |= {"call_id": "w", "reason": "so", "arguments": {}}
+        ledger.fold(Event(number, 20.0, "runtime", "decision", "p1", "", payload))
+    held = ledger.held["w"]
+    assert (held.state, held.approvals) == (state, approvals)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, in_rule, logged_in
 
+from small_desks import WALLET as WALLET_BOOK
 from small_desks import AnsweringTools, programs_of
 from sopilot.machine.automation import Automation
 from sopilot.program.model import (
@@ -90,27 +91,7 @@ def test_what_the_goal_action_answered_is_no_evidence_from_before_it() -> None:
     assert run.no(BindEvidence(seq)) == "stale-result"
 
 
-WALLET = programs_of("""
-handbook: wallet
-actions:
-  list_cards: {input: {user: string}, read_only: true}
-  read_card: {input: {number: integer}, read_only: true}
-  pay: {input: {user: string}, irreversible: true, confirm: false}
-predicates:
-  all_valid(user):
-    says: Every card is valid.
-    verify:
-      all:
-        - list_cards(user)
-        - {call: read_card(card.number), for_each: list_cards.cards as card}
-    verdict: result.all(item, item.valid)
-  second_valid(user):
-    says: The second card is valid.
-    verify: {all: [list_cards(user), "read_card(list_cards.cards[1].number)"]}
-    verdict: result.valid
-procedures:
-  pay: {requires: [all_valid(user), second_valid(user)]}
-""")
+WALLET = programs_of(WALLET_BOOK)
 CARDS: JSON = {"cards": [{"number": 1}, {"number": 2}]}
 VALID: JSON = {"valid": True}
 

@@ -60,19 +60,3 @@ def test_a_stored_program_that_was_changed_is_not_run() -> None:
     for texts in ({digest: programs.texts[digest].replace("> now", "> 0")}, {}):
         with pytest.raises(StoreCorrupt, match="`renew`"):
             ProgramSet.from_texts(programs.hashes, texts)
-
-
-def test_of_two_guards_on_one_action_the_stricter_holds() -> None:
-    text = BOOK.replace("confirm: false", "approval: APPROVAL")
-    one, two = (
-        programs_of(text.replace("APPROVAL", approval))["renew"]
-        for approval in (
-            "{roles: [clerk], when: days > 3}",
-            "{roles: [clerk, head], needed: 2, when: days > 3}",
-        )
-    )
-    for programs in ({"a": one, "b": two}, {"b": one, "a": two}):
-        guarded = ProgramSet(programs).guarded["renew"]
-        assert (guarded.needed, guarded.roles, guarded.when) == (2, ("clerk", "head"), "days > 3")
-    other = programs_of(text.replace("APPROVAL", "{roles: [clerk], when: days > 9}"))["renew"]
-    assert ProgramSet({"a": one, "b": other}).guarded["renew"].when is None

@@ -14,14 +14,15 @@ from sopilot.machine.automation import Automation
 from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.machine.moves import names_of
+from sopilot.machine.replay import replay
 from sopilot.program.model import CompleteStep, Emit, Every, Function, Holds, Kind, ReturnStep
 from sopilot.trace.events import (
+    REUSE,
     Amend,
     Call,
     EmitArtifact,
     Fail,
     JudgeCheck,
-    Operation,
     Return,
     SelectBranch,
     Start,
@@ -189,37 +190,20 @@ def test_no_verdict_is_computed_without_its_values(amount: dict[str, int], judge
 
 
 def test_by_default_the_machine_does_nothing_by_itself() -> None:
-    """Though each of these may follow without the executor."""
+    """Though its next step may follow without the executor nearly everywhere here."""
     run = Run(PROGRAMS)
     run.ok(Start("transfer", {}))
     assert run.automate(Automation(enter_calls=True)).events == ()  # a value is missing
-    run = Run(PROGRAMS)
-    default, judge = Automation(), lambda *_: True
-    moves: tuple[Operation, ...] = (
-        Start("transfer", ARGUMENTS),
-        Call(),
-        Return(True),
-        Call(),
-        Call(),
-    )
-    for move in moves:
-        run.ok(move)
-        assert run.automate(default, judge).events == ()
-    run.tool("read_balance", {"balance": 120}, username="bob")
-    for move in (Return(True), Call()):
-        assert run.automate(default, judge).events == ()  # a verdict
-        run.ok(move)
-    assert run.automate(default, judge).events == ()  # an earlier result of the same call
-    for move in (Return(True), Return(), SelectBranch()):
-        assert run.automate(default, judge).events == ()
-        run.ok(move)
-    run.tool("transfer", **ARGUMENTS)
-    assert run.place == "transfer@finish"
-    assert run.automate(default, judge).events == ()
-    refused = decided(funds=False)
-    refused.ok(SelectBranch())
-    assert refused.place == "transfer@refuse"
-    assert refused.automate(default, judge).events == ()
+    done, refused = decided(), decided(funds=False)
+    for run in (done, refused):
+        run.ok(SelectBranch())
+    done.tool("transfer", **ARGUMENTS)
+    assert (done.place, refused.place) == ("transfer@finish", "transfer@refuse")
+    for run in (done, refused):
+        for count in range(1, len(run.events) + 1):
+            run.configuration = replay(PROGRAMS, run.events[:count])
+            steps = run.automate(Automation(), lambda *_: True).events
+            assert {event.kind for event in steps} <= {REUSE}  # of a gate that is open
 
 
 def test_a_process_that_is_set_aside_and_taken_up_again_takes_steps() -> None:

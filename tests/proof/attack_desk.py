@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -230,6 +232,25 @@ def answering(desk: AttackDesk, *words: str) -> list[str]:
 
     desk.session.asker = ask
     return questions
+
+
+@asynccontextmanager
+async def under_way(desk: AttackDesk, action: str, **arguments: JSON) -> AsyncIterator[None]:
+    """Within it, this call is made and isn't answered."""
+    answered, answers, before = asyncio.Event(), desk.tools.answers, len(desk.made(action))
+
+    async def later() -> object:
+        await answered.wait()
+        return answers(action, arguments)
+
+    desk.tools.answers = lambda *_: later()
+    call = asyncio.create_task(desk.call(action, **arguments))
+    while len(desk.made(action)) == before and not call.done():
+        await asyncio.sleep(0)
+    desk.tools.answers = answers
+    yield
+    answered.set()
+    assert (await call).status is CallStatus.DONE
 
 
 def without_proof(monkeypatch: pytest.MonkeyPatch) -> None:

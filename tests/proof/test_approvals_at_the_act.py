@@ -15,6 +15,7 @@ from attack_desk import (
     till_desk,
 )
 
+from small_desks import WALLET
 from sopilot.session import admission
 from sopilot.trace.events import Amend, Complete, Fail, JudgeCheck
 from sopilot.values.json import JSON
@@ -323,25 +324,6 @@ async def test_an_approval_ends_when_a_model_judges_otherwise(
         assert (await desk.session.operate(judgement)).accepted
     answer = await desk.call("pay", **given)
     assert answer.status is (CallStatus.DONE if served else CallStatus.HELD)
-
-
-WALLET = """
-handbook: wallet
-actions:
-  list_cards: {input: {user: string}, read_only: true}
-  read_card: {input: {number: integer}, read_only: true}
-  pay: {input: {user: string}, irreversible: true, confirm: false}
-predicates:
-  all_valid(user):
-    says: Every card is valid.
-    verify:
-      all:
-        - list_cards(user)
-        - {call: read_card(card.number), for_each: list_cards.cards as card}
-    verdict: result.all(item, item.valid)
-procedures:
-  pay: {requires: all_valid(user)}
-"""
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])

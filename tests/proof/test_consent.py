@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from attack_desk import (
@@ -14,6 +13,7 @@ from attack_desk import (
     errors,
     open_desk,
     resumed,
+    under_way,
     unproven,
     without_proof,
 )
@@ -117,18 +117,11 @@ async def test_an_answer_about_another_tank_is_not_used_up() -> None:
     assert len(questions) == 2
 
 
-async def _refuel_left_open(in_flight: bool) -> tuple[AttackDesk, asyncio.Event]:
-    """A refuel that rests on the user's yes, and has no answer yet."""
-    answered = asyncio.Event()
+async def _about_to_refuel(*, breaks_off: bool) -> AttackDesk:
+    """With the user's yes."""
 
-    async def late() -> JSON:
-        await answered.wait()
-        return {}
-
-    def tank_farm(name: str, given: Mapping[str, JSON]) -> Any:
-        if name == "refuel" and in_flight:
-            return late()
-        if name == "refuel":
+    def tank_farm(name: str, given: Mapping[str, JSON]) -> JSON:
+        if name == "refuel" and breaks_off:
             raise TimeoutError("no answer in time")
         return {}
 
@@ -136,7 +129,7 @@ async def _refuel_left_open(in_flight: bool) -> tuple[AttackDesk, asyncio.Event]
     answering(desk, "yes")
     await desk.start("refuel", tank="t")
     await desk.push(ABOUT)
-    return desk, answered
+    return desk
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["same", "resumed"])
@@ -144,7 +137,7 @@ async def _refuel_left_open(in_flight: bool) -> tuple[AttackDesk, asyncio.Event]
 async def test_an_open_call_has_used_its_answers(again: bool, carried_out: bool) -> None:
     """The second action changes nothing that the first rests on, so only P9 holds it."""
 
-    desk, _ = await _refuel_left_open(in_flight=False)
+    desk = await _about_to_refuel(breaks_off=True)
     lost = await desk.call("refuel", tank="t")
     assert lost.status is CallStatus.UNKNOWN
     if again:
@@ -163,15 +156,11 @@ async def test_an_open_call_has_used_its_answers(again: bool, carried_out: bool)
 
 
 async def test_a_call_in_flight_has_used_its_answers() -> None:
-    desk, answered = await _refuel_left_open(in_flight=True)
-    first = asyncio.create_task(desk.call("refuel", tank="t"))
-    while not desk.made("refuel"):
-        await asyncio.sleep(0)
-    await desk.start_anew("drain", tank="t")
-    await desk.push()
-    await desk.held("drain", "counts for one call", tank="t")
-    answered.set()
-    assert (await first).status is CallStatus.DONE
+    desk = await _about_to_refuel(breaks_off=False)
+    async with under_way(desk, "refuel", tank="t"):
+        await desk.start_anew("drain", tank="t")
+        await desk.push()
+        await desk.held("drain", "counts for one call", tank="t")
     await desk.held("drain", "counts for one call", tank="t")
     assert not desk.made("drain")
 
@@ -216,7 +205,7 @@ predicates:
 async def test_the_audit_finds_an_answer_that_an_open_call_has_used(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk, _ = await _refuel_left_open(in_flight=False)
+    desk = await _about_to_refuel(breaks_off=True)
     await desk.call("refuel", tank="t")
     await desk.start_anew("drain", tank="t")
     await desk.push()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
-from typing import Any
 
 import pytest
 from attack_desk import (
@@ -16,6 +14,7 @@ from attack_desk import (
     open_desk,
     till,
     till_desk,
+    under_way,
 )
 
 from counter_desk import HandClock
@@ -262,29 +261,13 @@ async def test_an_attempt_reads_again_what_was_called_with_something_more(
 async def test_the_same_call_under_way_may_be_answered_otherwise(
     more: dict[str, JSON], held: bool
 ) -> None:
-    answered = asyncio.Event()
-
-    async def later() -> JSON:
-        await answered.wait()
-        return {"fine": True}
-
-    looked_up: list[str] = []
-
-    def world(name: str, arguments: Mapping[str, JSON]) -> Any:
-        looked_up.append(name)
-        return later() if looked_up == ["look_up"] * 2 else {"fine": True}
-
     user = {"user": "u"}
-    desk = await at_the_act(FROZEN, world, "pay", user, {"look_up": user})
-    again = asyncio.create_task(desk.call("look_up", **{**user, **more}))
-    while len(looked_up) < 2:
-        await asyncio.sleep(0)
-    if held:
-        await desk.held("pay", "`look_up", user="u")
-    else:
-        await desk.done("pay", user="u")
-    answered.set()
-    await again
+    desk = await at_the_act(FROZEN, lambda *_: {"fine": True}, "pay", user, {"look_up": user})
+    async with under_way(desk, "look_up", **{**user, **more}):
+        if held:
+            await desk.held("pay", "`look_up", user="u")
+        else:
+            await desk.done("pay", user="u")
     assert errors(desk) == []
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +12,7 @@ from attack_desk import (
     AttackDesk,
     errors,
     open_desk,
+    under_way,
     unproven,
     without_proof,
 )
@@ -225,25 +225,10 @@ procedures:
 
 
 async def test_of_two_successes_guard_and_audit_name_the_one_answered_last() -> None:
-    first_waits = asyncio.Event()
-    asked: list[str] = []
-
-    async def later() -> JSON:
-        await first_waits.wait()
-        return {"ok": True}
-
-    def world(name: str, given: Mapping[str, JSON]) -> Any:
-        asked.append(name)
-        return later() if len(asked) == 2 else {"ok": True}
-
-    desk = await open_desk(SERVED, world)
+    desk = await open_desk(SERVED, lambda *_: {"ok": True})
     await desk.call("serve", user="u")
-    first = asyncio.create_task(desk.call("serve", user="w"))
-    while len(asked) < 2:
-        await asyncio.sleep(0)
-    await desk.call("serve", user="w")  # asked for later, answered earlier
-    first_waits.set()
-    await first
+    async with under_way(desk, "serve", user="w"):
+        await desk.call("serve", user="w")  # asked for later, answered earlier
     await desk.start("redeem", user="u")
     await desk.push()
     await desk.done("redeem", user="u")
@@ -263,26 +248,13 @@ async def test_of_two_successes_guard_and_audit_name_the_one_answered_last() -> 
 async def test_a_login_under_way_may_be_somebody_elses(
     action: str, given: dict[str, JSON], held: bool
 ) -> None:
-    answered = asyncio.Event()
-
-    async def later() -> JSON:
-        await answered.wait()
-        return {"known": True}
-
-    def world(name: str, arguments: Mapping[str, JSON]) -> Any:
-        return later() if (name, arguments) == (action, given) else {"known": True}
-
-    desk = await open_desk(TWO_WAYS_IN, world)
+    desk = await open_desk(TWO_WAYS_IN, lambda *_: {"known": True})
     await desk.call("by_mail", user="ann")
     await desk.start("pay", user="ann")
     await desk.push({"read_user": {"user": "ann"}})
-    under_way = asyncio.create_task(desk.call(action, **given))
-    while given not in desk.made(action):
-        await asyncio.sleep(0)
-    if held:
-        await desk.held("pay", "`mailed` must be true", user="ann")
-    else:
-        await desk.done("pay", user="ann")
-    answered.set()
-    await under_way
+    async with under_way(desk, action, **given):
+        if held:
+            await desk.held("pay", "`mailed` must be true", user="ann")
+        else:
+            await desk.done("pay", user="ann")
     assert unproven(desk) == set()

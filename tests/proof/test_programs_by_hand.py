@@ -364,18 +364,28 @@ async def test_an_undecided_check_opens_neither_side() -> None:
 
 
 WITH_CODE = BALANCE.replace(
-    "user: $user}}\n      - {step: judge", "user: $user, code: $code}}\n      - {step: judge"
+    "user: $user}}\n      - {step: judge", 'user: $user, code: "?code"}}\n      - {step: judge'
+)
+
+
+WITH_YEAR = BALANCE + SAID.replace(
+    "{input: {user: string}, changes: []}",
+    "{input: {user: string, year: number}, required: [user, year], changes: []}",
 )
 
 
 @pytest.mark.parametrize(
-    ("read", "missing"),
-    [({"user": "u"}, "`code` has no value"), ({"user": "u", "code": "7"}, "")],
+    ("program", "read", "missing"),
+    [
+        (WITH_CODE, {"user": "u"}, "`code` has no value"),
+        (WITH_CODE, {"user": "u", "code": "7"}, ""),
+        (WITH_YEAR, {"user": "u"}, "`year`"),
+    ],
 )
-async def test_a_call_without_a_value_that_its_rule_passes_proves_nothing(
-    read: dict[str, JSON], missing: str
+async def test_a_call_without_a_value_that_its_rule_or_its_tool_needs_proves_nothing(
+    program: str, read: dict[str, JSON], missing: str
 ) -> None:
-    desk = await open_by_hand(lambda *_: {"balance": 900}, WITH_CODE.replace("$code", '"?code"'))
+    desk = await open_by_hand(lambda *_: {"balance": 900}, program)
     await desk.start("pay", user="u", amount=500)
     await desk.push({"read_account": read})
     if missing:
@@ -383,17 +393,6 @@ async def test_a_call_without_a_value_that_its_rule_passes_proves_nothing(
     else:
         await desk.done("pay", user="u", amount=500)
         assert errors(desk) == []
-
-
-async def test_a_call_without_an_input_that_its_tool_requires_proves_nothing() -> None:
-    said = SAID.replace(
-        "{input: {user: string}, changes: []}",
-        "{input: {user: string, year: number}, required: [user, year], changes: []}",
-    )
-    desk = await open_by_hand(lambda *_: {"balance": 900}, BALANCE + said)
-    await desk.start("pay", user="u", amount=500)
-    await desk.push({"read_account": {"user": "u"}})
-    await desk.held("pay", "`read_account`", "`year`", user="u", amount=500)
 
 
 MOOD = (

@@ -89,72 +89,26 @@ def test_a_store_that_requires_privacy_hides_no_value_from_the_agent(
     assert all(call in str(missing.value) for call in missing.value.agenda)
 
 
-def test_an_agent_that_makes_listed_calls_at_once_reads_nothing_after_a_failed_login(
-    book: Path, shop: Shop
-) -> None:
-    login, find_order, refund = tools_of(shop, book)
-    calls: dict[str, Callable[[], Any]] = {
-        "`login(": lambda: login("anna", "guess"),
-        "`find_order(": lambda: find_order("anna", "o-1"),
-    }
-    with sopilot.conversation("c-1"):
-        with pytest.raises(sopilot.Missing) as missing:
-            refund("anna", "o-1", 50)
-        clauses = str(missing.value).split("; if that succeeds, ")
-        assert all(any(begin in clause for clause in clauses) for begin in calls)
-        for clause in clauses:
-            at_once = [call for begin, call in calls.items() if begin in clause]
-            failed = [call for call in at_once if not _succeeds(call)]
-            if failed:
-                break
-    assert failed
-    assert shop.reads == 0
-
-
-def test_a_second_gate_is_listed_as_waiting_for_the_first(tmp_path: Path) -> None:
-    book = tmp_path / "accounts.yaml"
-    book.write_text(
-        """
-handbook: accounts
-actions:
-  log_in: {input: {customer: string}}
-  confirm_code: {input: {customer: string, code: string}}
-  close: {input: {customer: string, code: string}, irreversible: true, confirm: false}
+def test_what_a_login_allows_is_listed_as_waiting_for_it(tmp_path: Path, shop: Shop) -> None:
+    """An agent may make calls of one list at once: none may read although a login failed."""
+    more = """  confirm: {input: {customer: string, code: string}}
 predicates:
-  known(customer): {says: The customer is logged in., established_by: log_in(customer)}
-  confirmed(customer, code):
-    says: The code is confirmed.
-    established_by: confirm_code(customer, code)
-procedures:
-  close: {requires: [known(customer), "confirmed(customer, code)"]}
-""",
-        "utf-8",
-    )
+  confirmed(customer, code): {says: Confirmed., established_by: "confirm(customer, code)"}"""
+    text = BOOK.replace("predicates:", more)
+    text = text.replace("amount: number", "amount: number, code: string")
+    text = text.replace("[small(", "[logged_in(customer), 'confirmed(customer, code)', small(")
+    book = tmp_path / "refunds.yaml"
+    book.write_text(text, "utf-8")
 
-    def log_in(customer: str) -> bool:
-        return False
+    def refund(customer: str, order: str, amount: float, code: str) -> str:
+        raise AssertionError(f"paid {amount} to {customer}")
 
-    def confirm_code(customer: str, code: str) -> bool:
-        return True
-
-    def close(customer: str, code: str) -> str:
-        raise AssertionError(f"closed {customer}")
-
-    log_in, confirm_code, close = sopilot.guard(book, log_in, confirm_code, close)
     with sopilot.conversation("c-1"), pytest.raises(sopilot.Missing) as missing:
-        close("anna", "12")
-    first, second = str(missing.value).split("; if that succeeds, ")
-    assert "`log_in(" in first
-    assert "`confirm_code(" not in first
-    assert "`confirm_code(" in second
-
-
-def _succeeds(call: Callable[[], Any]) -> bool:
-    try:
-        call()
-    except sopilot.ToolFailed:
-        return False
-    return True
+        sopilot.guard(book, refund)("anna", "o-1", 50, "12")
+    lists = str(missing.value).split("; if that succeeds, ")
+    names = ("login", "confirm", "find_order")
+    listed = [[name for name in names if f"`{name}(" in calls] for calls in lists]
+    assert listed == [["login"], ["confirm"], ["find_order"]], missing.value
 
 
 def test_a_refusal_says_what_is_not_so_and_its_remedy(book: Path, shop: Shop) -> None:

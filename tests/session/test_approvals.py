@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -28,7 +27,7 @@ from sopilot.machine.call_ledger import HeldCall, HeldState, count_approvals
 from sopilot.machine.program_set import ProgramSet
 from sopilot.messages.errors import LeaseHeld, UserMistake
 from sopilot.records.reminders import due_calls
-from sopilot.records.store import Lease, Settings
+from sopilot.records.store import Settings
 from sopilot.session import admission
 from sopilot.session.opening import attach_session, resume_session
 from sopilot.session.orphans import waiting_in
@@ -516,24 +515,6 @@ async def test_waiting_goes_on_while_another_has_the_session(store: MemoryStore)
     assert (held.state, naps) == (HeldState.APPROVED, [0, 1, 2])
     await go_on(session)
     assert len(moved(session, "refund")) == 1
-
-
-async def test_waiting_takes_the_session_back_only_when_something_has_changed() -> None:
-    class Counting(MemoryStore):
-        taken = 0
-
-        async def acquire(self, *args: Any, **options: Any) -> Lease:
-            self.taken += 1
-            return await super().acquire(*args, **options)
-
-    store = Counting()
-    session = await waiting_wire(store)
-
-    async def sleep(seconds: float) -> None:
-        clock_of(session).advance(seconds)
-
-    await session.wait_for_decision("w", poll_seconds=60, timeout_seconds=600, sleep=sleep)
-    assert store.taken == 1
 
 
 async def test_waiting_notices_a_decision_that_was_queued_meanwhile(store: MemoryStore) -> None:

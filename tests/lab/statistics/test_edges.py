@@ -133,8 +133,3 @@ def test_units_are_clusters_or_goals_of_a_domain() -> None:
     assert replace(RUN, domain="d", cluster="c").unit == "c"
     both = Discordance(3, 1) + Discordance(2, 2)
     assert (both.total, both.net, both - Discordance(1, 1)) == (8, 2, Discordance(4, 2))
-    assert str(both) == "5:3"
-
-
-def test_a_task_that_should_succeed_is_executed_and_another_refused() -> None:
-    assert [TaskKind.of(True), TaskKind.of(False)] == [TaskKind.EXECUTE, TaskKind.REFUSE]
