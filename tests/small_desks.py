@@ -21,6 +21,7 @@ actions:
   list_cards: {input: {user: string}, read_only: true}
   read_card: {input: {number: integer}, read_only: true}
   pay: {input: {user: string}, irreversible: true, confirm: false}
+  lend: {input: {user: string}, irreversible: true, confirm: false}
 predicates:
   all_valid(user):
     says: Every card is valid.
@@ -34,7 +35,8 @@ predicates:
     verify: {all: [list_cards(user), "read_card(list_cards.cards[1].number)"]}
     verdict: result.valid
 procedures:
-  pay: {requires: [all_valid(user), second_valid(user)]}
+  pay: {requires: all_valid(user)}
+  lend: {requires: second_valid(user)}
 """
 
 

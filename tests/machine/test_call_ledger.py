@@ -6,11 +6,7 @@ from typing import Any
 
 import pytest
 
-from counter_desk import ERRANDS, HandClock
-from counter_sessions import attempt, opened, ready_for, waiting_wire
-from sopilot.machine.call_ledger import END_SESSION, CallLedger, HeldState, Ruling, rule
-from sopilot.session.session import Session
-from sopilot.stores.memory import MemoryStore
+from sopilot.machine.call_ledger import CallLedger, HeldState, Ruling, rule
 from sopilot.trace.events import (
     AWAITS_APPROVAL,
     AWAITS_RELEASE,
@@ -19,9 +15,6 @@ from sopilot.trace.events import (
     OUTCOME_UNKNOWN,
     TAKEN_UP,
     Event,
-    Fail,
-    Note,
-    Start,
 )
 from sopilot.values.json import JSON
 
@@ -115,40 +108,3 @@ def test_decisions_in_a_trace_that_do_not_count_change_nothing(
 def test_facts_that_cannot_be_read_are_not_no_facts(facts: object, read: object) -> None:
     assert noted(HELD_CALL, {**REQUEST, "facts": facts}).held["w"].facts == read
     assert noted(HELD_CALL, REQUEST).held["w"].facts == ()
-
-
-async def status(session: Session) -> object:
-    return (await session._store.record(session.id)).summary["status"]
-
-
-async def test_a_session_without_a_machine_stays_ended() -> None:
-    session = await opened(MemoryStore())
-    await session.operate(Note(END_SESSION, {}))
-    assert await status(session) == "ended"
-    await session.note("told", {})
-    assert await status(session) == "ended"
-    assert session.ledger.ended
-
-
-@pytest.mark.parametrize(("actor", "shown"), [("user", "abandoned"), ("model", "refused")])
-async def test_who_gave_up_is_shown(actor: str, shown: str) -> None:
-    session = await opened(MemoryStore())
-    for number in range(2):
-        await session.operate(Start("wire", ERRANDS["wire"]))
-        async with session.writing():
-            await session.step(Fail("no"), actor=actor if number else "model")
-    assert await status(session) == shown
-
-
-async def test_a_call_that_was_made_serves_no_second_time() -> None:
-    session = await waiting_wire(MemoryStore(), clock=HandClock())
-    for by, role in (("ann", "supervisor"), ("bo", "auditor")):
-        await session.decide("approve", "w", by=by, role=role)
-    await session.run_held("w")
-    assert session.ledger.held["w"].state is HeldState.USED
-    assert "w" in session.ledger.answered
-    assert session.held_calls == ()
-    ready = await ready_for("transfer")
-    done = await attempt(ready, "transfer", "x" * 300)
-    assert len(done.call_id) == 200
-    assert ready.ledger.fresh_id("x" * 300) == done.call_id + ".2"

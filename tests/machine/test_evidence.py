@@ -6,8 +6,7 @@ import pytest
 from vm_programs import PROGRAMS, program
 from vm_runs import ARGUMENTS, Run, in_rule, logged_in
 
-from small_desks import WALLET as WALLET_BOOK
-from small_desks import AnsweringTools, programs_of
+from small_desks import WALLET, AnsweringTools, programs_of
 from sopilot.machine.automation import Automation
 from sopilot.program.model import (
     Act,
@@ -91,7 +90,11 @@ def test_what_the_goal_action_answered_is_no_evidence_from_before_it() -> None:
     assert run.no(BindEvidence(seq)) == "stale-result"
 
 
-WALLET = programs_of(WALLET_BOOK)
+CARD_DESK = programs_of(
+    WALLET.replace(
+        "{requires: all_valid(user)}", "{requires: [all_valid(user), second_valid(user)]}"
+    )
+)
 CARDS: JSON = {"cards": [{"number": 1}, {"number": 2}]}
 VALID: JSON = {"valid": True}
 
@@ -103,7 +106,7 @@ def wanted(run: Run) -> tuple[JSON, JSON]:
 
 def in_wallet() -> tuple[Run, list[int]]:
     """In the first rule, with the answers to all its calls."""
-    run = Run(WALLET)
+    run = Run(CARD_DESK)
     run.ok(Start("pay", {"user": "ann"}))
     run.ok(Call())
     seqs = [run.tool("list_cards", CARDS, user="ann")]
@@ -111,7 +114,7 @@ def in_wallet() -> tuple[Run, list[int]]:
 
 
 def test_a_call_that_looks_into_an_answer_is_asked_for_once_it_is_there() -> None:
-    run = Run(WALLET)
+    run = Run(CARD_DESK)
     run.ok(Start("pay", {"user": "ann"}))
     run.ok(Call())
     asking = run.place
@@ -133,7 +136,7 @@ def test_a_call_that_looks_into_an_answer_is_asked_for_once_it_is_there() -> Non
 
 
 def test_an_empty_list_asks_for_nothing() -> None:
-    run = Run(WALLET)
+    run = Run(CARD_DESK)
     run.ok(Start("pay", {"user": "ann"}))
     run.ok(Call())
     run.tool("list_cards", {"cards": []}, user="ann")

@@ -18,7 +18,7 @@ from attack_desk import (
 )
 
 from counter_desk import HandClock
-from small_desks import AnsweringTools, programs_of
+from small_desks import WALLET, AnsweringTools, programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.protocols import ToolResult
 from sopilot.records.store import Settings
@@ -509,29 +509,6 @@ async def test_a_models_verdict_counts_if_a_second_look_finds_nothing_new(change
 
 # --- answers of another shape -----------------------------------------------------------
 
-WALLET = """
-handbook: wallet
-actions:
-  list_cards: {input: {user: string}, read_only: true}
-  read_card: {input: {number: integer}, read_only: true}
-  pay: {input: {user: string}, irreversible: true, confirm: false}
-  lend: {input: {user: string}, irreversible: true, confirm: false}
-predicates:
-  all_valid(user):
-    says: Every card is valid.
-    verify:
-      all:
-        - list_cards(user)
-        - {call: read_card(card.number), for_each: list_cards.cards as card}
-    verdict: result.all(item, item.valid)
-  second_valid(user):
-    says: The second card is valid.
-    verify: {all: [list_cards(user), "read_card(list_cards.cards[1].number)"]}
-    verdict: result.valid
-procedures:
-  pay: {requires: all_valid(user)}
-  lend: {requires: second_valid(user)}
-"""
 CARDS: list[JSON] = [{"number": 1}, {"number": 2}]
 VALID: JSON = {"valid": True}
 NO_VALUE, NOT_DECIDED = "the answer has no value at", "the answers don't decide its verdict"

@@ -62,19 +62,6 @@ async def test_no_request_is_made_before_the_root_accepts() -> None:
     assert session.held_calls == ()
 
 
-@pytest.mark.parametrize(("decision", "waits"), [("approve", True), ("reject", False)])
-async def test_a_listing_shows_what_waits_after_each_decision(decision: str, waits: bool) -> None:
-    store = MemoryStore()
-    session = await waiting_wire(store)
-    assert (await store.record(session.id)).summary["waiting"] == ["w"]
-    await session.decide(decision, "w", by="ann", role="supervisor")
-    assert (await store.record(session.id)).summary["waiting"] == ["w"] * waits
-    if waits:
-        await session.decide(decision, "w", by="ben", role="auditor")
-    listed = (await store.record(session.id)).summary
-    assert (listed["waiting"], listed["status"]) == ([], "running")
-
-
 async def test_two_of_three_roles_by_two_people() -> None:
     session = await waiting_wire()
     answer = await attempt(session, "wire", "w", amount=100.0)
@@ -93,6 +80,7 @@ async def test_two_of_three_roles_by_two_people() -> None:
     assert (done.status, done.call_id) == (CallStatus.DONE, "w")
     assert done.seq == session.ledger.answered["w"]
     assert session.ledger.held["w"].state is HeldState.USED
+    assert session.held_calls == ()
     assert [one.event.kind for one in session.events].count("decision") == 3
     await go_on(session)
     assert session.configuration.processes["p1"].status == "completed"

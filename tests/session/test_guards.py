@@ -398,9 +398,9 @@ async def test_ids_that_are_taken_are_numbered_and_keys_name_the_very_call() -> 
     arguments = {"username": "una"}
     ids = [
         (await session.call_tool("find_account", arguments, wanted)).call_id
-        for wanted in ("f", "f", "f", "", "")
+        for wanted in ("f", "f", "f", "", "", "x" * 300, "x" * 300)
     ]
-    assert ids == ["f", "f.2", "f.3", "call", "call.2"]
+    assert ids == ["f", "f.2", "f.3", "call", "call.2", "x" * 200, "x" * 200 + ".2"]
     keys = [call_key("s", call_id, "find_account", arguments) for call_id in ids]
     assert [key for _, _, key in tools_of(session).calls] == keys
 

@@ -377,6 +377,12 @@ async def refused(session: Session) -> None:
     await session.operate(Fail("no"))
 
 
+async def given_up(session: Session) -> None:
+    await session.operate(Start("wire", ERRANDS["wire"]))
+    async with session.writing():
+        await session.step(Fail("no"), actor="user")
+
+
 async def waits(session: Session) -> None:
     await walk(session, "wire", stop_at_action="wire")
     await attempt(session, "wire", "w")
@@ -385,6 +391,15 @@ async def waits(session: Session) -> None:
 async def waited_and_refused(session: Session) -> None:
     await waits(session)
     await session.operate(Fail("no"))
+
+
+async def approved(session: Session) -> None:
+    who = (("ann", "supervisor"), ("ben", "auditor"))[session.held_calls[0].approvals]
+    await session.decide("approve", "w", by=who[0], role=who[1])
+
+
+async def rejected(session: Session) -> None:
+    await session.decide("reject", "w", by="ann", role="supervisor")
 
 
 async def lost(session: Session) -> None:
@@ -401,6 +416,10 @@ async def ended(session: Session) -> None:
     await session.operate(Note(END_SESSION, {}))
 
 
+async def noted(session: Session) -> None:
+    await session.note("told", {})
+
+
 @pytest.mark.parametrize(
     ("steps", "status", "goal", "waiting", "framed"),
     [
@@ -408,12 +427,18 @@ async def ended(session: Session) -> None:
         ([renamed], "completed", "rename", [], False),
         ([under_way], "running", "rename", [], True),
         ([refused], "refused", "rename", [], False),
+        ([refused, given_up], "abandoned", "wire", [], False),
+        ([given_up, refused], "refused", "rename", [], False),
         ([waits], "waiting", "wire", ["w"], True),
+        ([waits, approved], "waiting", "wire", ["w"], True),
+        ([waits, approved, approved], "running", "wire", [], True),
+        ([waits, rejected], "running", "wire", [], True),
         ([waited_and_refused], "refused", "wire", ["w"], False),
         ([lost], "unknown", "transfer", [], True),
         ([without_a_machine], "running", "rename", [], False),
         ([without_a_machine, ended], "ended", "rename", [], False),
         ([ended], "ended", "", [], False),
+        ([ended, noted], "ended", "", [], False),
     ],
 )
 async def test_the_store_summarises_how_a_session_stands(
