@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, next_move, walk
-from counter_sessions import opened, programs_of
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
+from counter_sessions import claim_every_check, opened, programs_of
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
@@ -21,7 +21,7 @@ from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import SealedEvent
-from sopilot.trace.events import Call, Event, Return, SelectBranch, Start
+from sopilot.trace.events import Event
 from sopilot.trace.redaction import is_reference
 from sopilot.views.step_answers import CallStatus
 
@@ -45,16 +45,7 @@ def read_again(session: Session, events: Any, **options: Any) -> Report:
 
 
 async def claim_everything(session: Session, tools: CountingTools) -> None:
-    await session.operate(Start("transfer", TRANSFER))
-    for _ in range(100):
-        move = next_move(session.machine, session.configuration)
-        if isinstance(move, tuple):
-            if move[0] == "transfer":
-                return
-            await session.operate(Return(True))
-        else:
-            assert isinstance(move, Call | Return | SelectBranch)
-            await session.operate(move)
+    await claim_every_check(session, "transfer")
 
 
 async def conform(session: Session, tools: CountingTools) -> None:

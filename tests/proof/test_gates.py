@@ -15,8 +15,6 @@ from attack_desk import (
     at_the_act,
     errors,
     open_desk,
-    till,
-    till_desk,
     without_proof,
 )
 
@@ -24,7 +22,7 @@ from sopilot.audit.audit import audit_trace
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolResult
-from sopilot.trace.events import Call, Complete, Return
+from sopilot.trace.events import Complete
 from sopilot.values.json import JSON
 from sopilot.views.step_answers import CallStatus
 
@@ -301,19 +299,3 @@ async def test_a_gate_that_was_opened_for_a_look_alike_is_not_proven_shut(
         without_proof(monkeypatch)
     await desk.done("welcome", user=user)
     assert ("gate-shut" in errors(desk)) is held
-
-
-@pytest.mark.parametrize(
-    ("looks", "holds", "grade"),
-    [(False, True, "claimed"), (False, None, None), (True, True, "proven")],
-)
-async def test_a_verdict_in_the_trace_has_its_proof_level(
-    looks: bool, holds: bool | None, grade: str | None
-) -> None:
-    desk = await till_desk(till("a(user)"), "a")
-    await desk.start("pay", user="ann")
-    await desk.session.operate(Call())
-    if looks:
-        await desk.call("read_a", user="ann")
-    outcome = await desk.session.operate(Return(holds))
-    assert outcome.events[0].payload.get("grade") == grade

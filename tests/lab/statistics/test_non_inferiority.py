@@ -113,16 +113,6 @@ def test_what_so_many_pairs_can_show() -> None:
     assert non_inferiority(0, 1, 1, margin=MARGIN) == 1.0
     assert non_inferiority_power(60, win=0, loss=0, margin=MARGIN) == 1.0
     assert non_inferiority_power(60, win=0, loss=0.01, margin=MARGIN) == pytest.approx(0.99**60)
-    enumerated_power = 0.0
-    for wins in range(25):
-        for losses in range(10):
-            found = non_inferiority(wins, losses, 60, margin=MARGIN)
-            assert isinstance(found, float)
-            if found <= 0.05:
-                ways = math.comb(60, wins) * math.comb(60 - wins, losses)
-                enumerated_power += ways * 0.02**wins * 0.01**losses * 0.97 ** (60 - wins - losses)
-    power = non_inferiority_power(60, win=0.02, loss=0.01, margin=MARGIN)
-    assert power == pytest.approx(enumerated_power, abs=1e-6)
 
 
 @pytest.mark.parametrize(("margin", "alpha"), [(0.05, 0.05), (0.05, 0.01), (0.3, 0.05), (0.5, 0.5)])
