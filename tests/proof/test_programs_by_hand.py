@@ -139,21 +139,26 @@ async def test_what_a_program_by_hand_does_not_say_may_change_everything(
     await desk.done("pay", user="u", amount=500)
 
 
-TWO_STEPS = """
+def checked(check: str, functions: str) -> str:
+    """A program that pays if this check comes out true."""
+    return f"""
 sopilot_program: 1
 entry: pay
-guarded: [{action: pay}]
-types: {user: string}
+guarded: [{{action: pay}}]
+types: {{user: string}}
 functions:
   pay:
     kind: process
     parameters: [user]
     steps:
-      - {step: first, call: second_factor, with: {user: $user}, bind: known, unmet: no}
-      - {step: act, act: pay, with: {user: $user}, goal: true}
-      - {step: done, complete: Done.}
-      - {step: no, fail: No.}
-  second_factor:
+      - {{step: first, call: {check}, with: {{user: $user}}, bind: {check}, unmet: no}}
+      - {{step: act, act: pay, with: {{user: $user}}, goal: true}}
+      - {{step: done, complete: Done.}}
+      - {{step: no, fail: No.}}
+{functions}"""
+
+
+SECOND_FACTOR = """  second_factor:
     kind: gate
     parameters: [user]
     predicate: second_factor
@@ -169,7 +174,7 @@ async def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> Non
     def world(name: str, given: Mapping[str, JSON]) -> JSON | ToolResult:
         return ToolResult(given.get("code") in (None, "right"), {"sent": True})
 
-    desk = await open_by_hand(world, TWO_STEPS)
+    desk = await open_by_hand(world, checked("second_factor", SECOND_FACTOR))
     await desk.start("pay", user="u")
     confirmed = {"confirm_code": {"user": "u", "code": code}} if code else {}
     await desk.push({"send_code": {"user": "u"}, **confirmed})
@@ -181,21 +186,7 @@ async def test_a_gate_of_two_calls_is_open_when_both_succeeded(code: str) -> Non
         assert errors(desk) == []
 
 
-NESTED = """
-sopilot_program: 1
-entry: pay
-guarded: [{action: pay}]
-types: {user: string}
-functions:
-  pay:
-    kind: process
-    parameters: [user]
-    steps:
-      - {step: first, call: eligible, with: {user: $user}, bind: eligible, unmet: no}
-      - {step: act, act: pay, with: {user: $user}, goal: true}
-      - {step: done, complete: Done.}
-      - {step: no, fail: No.}
-  eligible:
+ELIGIBLE = """  eligible:
     kind: rule
     parameters: [user]
     predicate: eligible
@@ -216,7 +207,7 @@ async def test_a_rule_that_asks_others_first_holds_by_them_too(
     known: bool, eligible: bool, missing: str
 ) -> None:
     world = {"known": known, "eligible": eligible}
-    desk = await open_by_hand(lambda name, given: world, NESTED)
+    desk = await open_by_hand(lambda name, given: world, checked("eligible", ELIGIBLE))
     await desk.start("pay", user="u")
     await desk.push({"read_user": {"user": "u"}, "read_account": {"user": "u"}})
     if missing:
@@ -242,6 +233,10 @@ async def test_a_check_is_named_by_its_predicate_or_else_by_its_function(
     await desk.held("pay", f"`{named}` must be true, but is {found}", user="u", amount=500)
 
 
+BY_ITSELF = """      - {step: look, do: Look at it., uses: [search]}
+      - {step: write, emit: memo}
+      - {step: first, act: reserve, with: {user: $user, amount: $amount}}
+"""
 CHOSEN = (
     """
 sopilot_program: 1
@@ -263,10 +258,9 @@ functions:
         options: [{name: small, to: small}, {name: large, to: large}]
       - {step: small, call: small, with: {user: $user}, bind: small, met: look, unmet: no}
       - {step: large, call: large, with: {user: $user}, bind: large, met: look, unmet: no}
-      - {step: look, do: Look at it., uses: [search]}
-      - {step: write, emit: memo}
-      - {step: first, act: reserve, with: {user: $user, amount: $amount}}
-      - {step: act, act: pay, with: {user: $user, amount: $amount}, goal: true}
+"""
+    + BY_ITSELF
+    + """      - {step: act, act: pay, with: {user: $user, amount: $amount}, goal: true}
       - {step: done, complete: Done.}
       - {step: no, fail: No.}
 """
@@ -395,32 +389,11 @@ async def test_a_call_without_a_value_that_its_rule_or_its_tool_needs_proves_not
         assert errors(desk) == []
 
 
-MOOD = (
-    """
-sopilot_program: 1
-entry: pay
-guarded: [{action: pay}]
-types: {user: string}
-actions:
-  read_small: {input: {user: string}, changes: []}
-  read_large: {input: {user: string}, changes: []}
-  pay: {input: {user: string}, required: [user]}
-functions:
-  pay:
-    kind: process
-    parameters: [user]
-    steps:
-      - {step: greet, ask: [name]}
-      - step: way
-        choose: Which way?
-        options: [{name: small, to: small}, {name: large, to: large}]
-      - {step: small, call: small, with: {user: $user}, bind: small, met: mood, unmet: no}
-      - {step: large, call: large, with: {user: $user}, bind: large, met: mood, unmet: no}
-      - {step: mood, call: glad, bind: glad, unmet: no}
-      - {step: act, act: pay, with: {user: $user}, goal: true}
-      - {step: done, complete: Done.}
-      - {step: no, fail: No.}
-  glad:
+ASKED = (
+    CHOSEN.replace(", roles: [boss], needed: 1", "")
+    .replace("      - step: way", "      - {step: greet, ask: [name]}\n      - step: way")
+    .replace(BY_ITSELF, "      - {step: look, call: glad, bind: glad, unmet: no}\n")
+    + """  glad:
     kind: rule
     predicate: glad
     verdict: "true"
@@ -428,25 +401,24 @@ functions:
       - {step: ask, ask: [mood]}
       - {step: judge, return: null}
 """
-    + rule("small", "read_small", "result.yes")
-    + rule("large", "read_large", "result.yes")
 )
+PAID: dict[str, JSON] = {"user": "u", "amount": 5}
 
 
 @pytest.mark.parametrize("holds", ["small", "large", "neither"])
 async def test_an_attempt_reads_for_whichever_way_leads_to_the_act(holds: str) -> None:
     tools = AnsweringTools(lambda name, _: {"yes": name == f"read_{holds}"})
-    program = program_from_yaml(MOOD)
+    program = program_from_yaml(ASKED)
     require_valid(program)
     desk = await desk_over({"pay": program}, tools, settings=Settings(guard="auto"))
-    answer = await desk.call("pay", user="u")
+    answer = await desk.call("pay", **PAID)
     assert (answer.status is CallStatus.DONE) == (holds != "neither"), answer.problem
     assert bool(desk.made("pay")) == (holds != "neither")
     assert bool(desk.made("read_large")) == (holds != "small")
 
 
 async def test_a_call_before_its_checks_is_told_which_step_comes_first() -> None:
-    desk = await open_by_hand(lambda *_: {"yes": True}, MOOD)
+    desk = await open_by_hand(lambda *_: {"yes": True}, ASKED)
     says = [
         (UserSaid("I am Ann"), "`name`"),
         (SelectBranch("small"), "`way`"),
@@ -457,13 +429,13 @@ async def test_a_call_before_its_checks_is_told_which_step_comes_first() -> None
         (UserSaid("fine"), "`mood`"),
         (Return(True), "`glad`"),
     ]
-    await desk.start("pay", user="u")
+    await desk.start("pay", **PAID)
     for move, named in says:
-        answer = await desk.call("pay", user="u")
+        answer = await desk.call("pay", **PAID)
         assert answer.status is CallStatus.HELD
         assert named in answer.problem
         if move is None:
             await desk.call("read_small", user="u")
         else:
             assert (await desk.session.operate(move)).accepted
-    await desk.done("pay", user="u")
+    await desk.done("pay", **PAID)
