@@ -19,6 +19,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ToolResult
 from sopilot.records.store import Store
 from sopilot.session.opening import open_session
+from sopilot.session.questions import CannotAsk, UserAnswer
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.events import Call, Return, SelectBranch, Start
@@ -62,6 +63,27 @@ async def claim_every_check(session: Session, goal: str) -> None:
             move = Return(True)
         assert isinstance(move, Call | Return | SelectBranch)
         await session.operate(move)
+
+
+async def replying(session: Session, *replies: str) -> list[str]:
+    """Let the user reply to the runtime's questions with these in turn, over and over. Return the
+    questions. `an earlier yes` is a message from before them."""
+    early = (await session.user_said("yes")).events[0].seq
+    shown: list[str] = []
+
+    async def asker(text: str, about: str, closed: bool) -> UserAnswer | None:
+        shown.append(text)
+        reply = replies[(len(shown) - 1) % len(replies)]
+        if reply == "not shown":
+            raise CannotAsk
+        if reply == "silence":
+            return None
+        if reply == "an earlier yes":
+            return UserAnswer("yes", early)
+        return UserAnswer(reply, (await session.user_said(reply)).events[0].seq)
+
+    session.asker = asker if replies else None
+    return shown
 
 
 def tools_of(session: Session) -> CountingTools:

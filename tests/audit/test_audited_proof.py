@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
-from counter_sessions import claim_every_check, opened, programs_of
+from counter_sessions import claim_every_check, opened, programs_of, replying
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
 from sopilot.handbook.expressions import judge
 from sopilot.records.store import Settings
 from sopilot.session.opening import open_session
-from sopilot.session.questions import UserAnswer
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import SealedEvent
@@ -201,12 +200,8 @@ async def test_a_yes_is_a_message_that_the_user_sent_after_the_question(withheld
     """Also where the user's words are withheld from the reader."""
     kept = frozenset({"said"} if withheld else ())
     session = await opened(programs=CONFIRMED, settings=Settings(guard="auto", by_reference=kept))
-    early = (await session.user_said("yes")).events[0].seq
-
-    async def asker(text: str, about: str, closed: bool) -> UserAnswer | None:
-        return UserAnswer("yes", (await session.user_said("yes")).events[0].seq)
-
-    session.asker = asker
+    await replying(session, "yes")
+    early = session.own_events[-1].seq
     assert (await session.call_tool("scrap", {"box": "b-1"})).status is CallStatus.DONE
     events = [sealed.event for sealed in session.events]
     assert read_again(session, events).clean

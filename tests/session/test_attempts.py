@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from counter_sessions import opened
+from counter_sessions import opened, replying
 from small_desks import AnsweringTools, programs_of
 from sopilot.protocols import ToolResult
 from sopilot.records.store import Settings
-from sopilot.session.questions import AGAIN, CannotAsk, UserAnswer
+from sopilot.session.questions import AGAIN
 from sopilot.session.session import Session
 from sopilot.values.json import JSON
 from sopilot.views.step_answers import CallStatus
@@ -132,21 +132,7 @@ async def test_only_a_yes_to_the_runtimes_own_question_lets_the_call_through(
     guard: str, replies: list[str], times: int, says: str
 ) -> None:
     session, tools = await depot(guard)
-    early = (await session.user_said("yes")).events[0].seq
-    shown: list[str] = []
-
-    async def asker(text: str, about: str, closed: bool) -> UserAnswer | None:
-        shown.append(text)
-        reply = replies[(len(shown) - 1) % len(replies)]
-        if reply == "not shown":
-            raise CannotAsk
-        if reply == "silence":
-            return None
-        if reply == "an earlier yes":
-            return UserAnswer("yes", early)
-        return UserAnswer(reply, (await session.user_said(reply)).events[0].seq)
-
-    session.asker = asker if replies else None
+    shown = await replying(session, *replies)
     await session.call_tool("look", BOX)
     answer = await session.call_tool("scrap", BOX)
     assert tools.acts == [("scrap", "b-1")] * (not says)

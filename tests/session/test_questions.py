@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from counter_sessions import opened, programs_of
-from sopilot.session.questions import UNASKED, CannotAsk, UserAnswer, find_question
+from counter_sessions import opened, programs_of, replying
+from sopilot.session.questions import UNASKED, find_question
 from sopilot.values.json import JSON
 from sopilot.views.questions import user_tools
 
@@ -80,18 +80,7 @@ async def test_where_nobody_can_ask_the_user_nothing_was_answered(
 @pytest.mark.parametrize("reply", ["silence", "not shown", "an earlier yes", "hm", "yes"])
 async def test_only_a_message_sent_after_the_question_answers_it(reply: str) -> None:
     session = await opened(programs=PROGRAMS)
-    early = (await session.user_said("yes")).events[0].seq
-
-    async def asker(text: str, about: str, closed: bool) -> UserAnswer | None:
-        if reply == "not shown":
-            raise CannotAsk
-        if reply == "silence":
-            return None
-        if reply == "an earlier yes":
-            return UserAnswer("yes", early)
-        return UserAnswer(reply, (await session.user_said(reply)).events[0].seq)
-
-    session.asker = asker
+    await replying(session, reply)
     result = (await session.call_tool("ask_user", WANTS, "q")).result
     assert result is not None
     assert isinstance(result.value, dict)
