@@ -217,6 +217,20 @@ async def test_a_restored_back_up_waits_for_a_person(place: Place, goal: str) ->
     assert await place.store.records.digests() == rows != before
 
 
+async def test_a_restored_session_logs_nobody_in_until_a_person_releases_it(place: Place) -> None:
+    """A call that the copy has lost may still be open, and rest on who is logged in."""
+    session = await place.restored_after_payment("transfer")
+    login = {"username": "bob", "password": "x"}
+    made = len(place.tools.calls)
+    answer = await session.call_tool("login", login, "in")
+    assert answer.status is CallStatus.HELD
+    assert "sopilot store release" in answer.text
+    assert len(place.tools.calls) == made
+    await place.release("transfer")
+    assert (await session.call_tool("login", login, "again")).status is not CallStatus.HELD
+    assert len(place.tools.calls) == made + 1
+
+
 @pytest.mark.parametrize("goal", ["transfer", "wire"])
 async def test_a_system_that_can_be_asked_is_asked(place: Place, goal: str) -> None:
     place.tools = AskedLedger()

@@ -28,7 +28,7 @@ from sopilot.session.calls import (
     record_result,
     unknown_call,
 )
-from sopilot.session.fence import fence_reason
+from sopilot.session.fence import fence_reason, known_fence
 from sopilot.trace.events import (
     AWAITS_APPROVAL,
     AWAITS_DECISION,
@@ -149,6 +149,12 @@ async def admit_unguarded(
         return await hold_call(session, action, arguments, call_id, hold)
     if action in session.machine.programs.goal_actions:
         await session.look_at_clock()
+    if session.from_store and may_unprove(session.machine.programs, action):
+        # A guarded call that a restored store has lost may still be open (P10).
+        why = await known_fence(session._store, session.id, session.created_at)
+        if why:
+            hold = Hold(AWAITS_RELEASE, sentence("fenced", action=action, why=why))
+            return await hold_call(session, action, arguments, call_id, hold)
     return Admitted(DomainCall(session.ledger.fresh_id(call_id), action, arguments))
 
 

@@ -1,9 +1,10 @@
 """A fenced store holds the irreversible calls of its earlier sessions until a person releases them.
 
 An old copy of a store doesn't know what its sessions did after it was made. A session that goes
-on from there would make those calls a second time. `store restore` fences the store by itself;
-an operator fences one that was restored by other means; and a store that is behind its external
-head (``external_head``) is fenced when the next irreversible call is about to be made.
+on from there would make those calls a second time, or change what an open one rests on. `store
+restore` fences the store by itself; an operator fences one that was restored by other means; and a
+store that is behind its external head (``external_head``) is fenced when the next irreversible
+call is about to be made.
 """
 
 from __future__ import annotations
@@ -136,17 +137,23 @@ async def _requesters(store: Store, record: SessionRecord) -> set[str]:
 
 
 async def fence_reason(store: Store, session_id: str, created_at: float, *, clock: Clock) -> str:
-    """Why the irreversible calls of a session are held; empty if they are not."""
+    """Why the irreversible calls of a session are held; empty if they are not. Compares the store
+    with its external head first."""
     try:
         await _fence_if_behind(store, clock)
     except SopilotError as problem:
         return f"the external head of this store can't be compared: {problem}"
+    return await known_fence(store, session_id, created_at)
+
+
+async def known_fence(store: Store, session_id: str, created_at: float) -> str:
+    """Why a session is held by the fence that the store has now; empty if it isn't."""
     fence = await load_fence(store)
     if not fence.holds(session_id, created_at):
         return ""
     return (
-        f"this store is fenced ({fence.why}), and the call may have been made before; a person "
-        f"must check that and run `sopilot store release {session_id}`"
+        f"this store is fenced ({fence.why}), and calls of this session may be missing in it; a "
+        f"person must check that and run `sopilot store release {session_id}`"
     )
 
 

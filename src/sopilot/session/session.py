@@ -154,6 +154,7 @@ class Session:
         self._lock = asyncio.Lock()
         self._new = new
         """The session, until the first commit creates it in the store."""
+        self.from_store = new is None
         self.tools = tools
         self.judge: Judge = judge or judge_verdict
         self.asker: Asker | None = None
