@@ -48,7 +48,9 @@ def test_a_wrong_password_opens_no_gate_however_it_is_written(
 NO_SUCCESS: list[Any] = [
     None, False, 0, "", [], {}, "Error: wrong password", "Failed: wrong password",
     {"error": "wrong password"}, {"ok": False}, {"success": False}, {"result": None},
-    {"result": False}, {"status": "error"}, {"status": 401},
+    {"result": False}, {"status": "error"}, {"status": 401}, "false", "null", "0", "  ", "None",
+    '\n{"ok": false}', "ERROR: wrong password", {"status": "failed"}, [False], [{"error": "no"}],
+    ["Error: wrong password", "try again"],
 ]  # fmt: skip
 
 

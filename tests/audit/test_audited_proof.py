@@ -11,6 +11,7 @@ import pytest
 
 from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk
 from counter_sessions import claim_every_check, opened, programs_of, replying
+from small_desks import AnsweringTools
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.report import Report
 from sopilot.audit.text import render_text
@@ -20,7 +21,7 @@ from sopilot.session.opening import open_session
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.trace.chain import SealedEvent
-from sopilot.trace.events import Event
+from sopilot.trace.events import Call, Event, Return, Start
 from sopilot.trace.redaction import is_reference
 from sopilot.views.step_answers import CallStatus
 
@@ -214,3 +215,42 @@ async def test_a_yes_is_a_message_that_the_user_sent_after_the_question(withheld
         "guard-disagrees",
         "evidence-superseded",
     }
+
+
+GATED = programs_of("""
+handbook: tickets
+actions:
+  login: {input: {user: string}, changes: []}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  known(user): {says: Known., established_by: login(user)}
+procedures:
+  pay: {requires: known(user)}
+""")
+
+
+@pytest.mark.parametrize("holds", [True, False, None])
+@pytest.mark.parametrize(
+    "answer",
+    [{"status": "error"}, {"status": "fine"}, {"success": False}, {"result": True}],
+    ids=str,
+)
+async def test_a_gate_whose_answer_is_withheld_is_not_judged(
+    answer: dict[str, Any], holds: bool | None
+) -> None:
+    """Nobody is blamed for what a reader can't see, whatever the agent returned."""
+    settings = Settings(by_reference=frozenset({"status", "success", "result"}))
+    tools = AnsweringTools(lambda *_: answer)
+    session = await opened(programs=GATED, tools=tools, settings=settings)
+    for operation in (Start("pay", {"user": "u"}), Call()):
+        await session.operate(operation)
+    await session.call_tool("login", {"user": "u"}, "l")
+    await session.operate(Return(undecided=True) if holds is None else Return(holds))
+    await session.call_tool("pay", {"user": "u"}, "p")
+    whole = read_again(session, session.own_events)
+    withheld = read_again(session, [sealed.event for sealed in session.events])
+    assert codes(withheld) <= codes(whole)
+
+
+def codes(report: Any) -> set[str]:
+    return {finding.code for finding in report.findings}

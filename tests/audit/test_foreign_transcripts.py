@@ -333,3 +333,10 @@ def test_an_answer_that_decides_nothing_is_not_blamed_for_the_negated_side() -> 
     assert entered(ann, ("look", {"user": "ann"}, {"frozen": True})) == [
         "executed-against-condition"
     ]
+
+
+@pytest.mark.parametrize("nothing", [None, {"result": None}, "null", {"result": False}], ids=str)
+def test_a_login_that_answers_nothing_is_no_finding(nothing: Any) -> None:
+    """Whether such an answer means a success, the transcript doesn't say."""
+    looked = ("look", {"user": "ann"}, {"frozen": False})
+    assert entered(("login", {"user": "ann"}, nothing), looked) == []

@@ -207,3 +207,21 @@ async def test_a_deletion_destroys_its_keys_or_is_run_again(
     assert len([one for one in keys.path.rglob("*") if one.is_file()]) == 1
     await delete()
     assert not [one for one in keys.path.rglob("*") if one.is_file()]
+
+
+async def test_a_stray_file_beside_the_keys_stops_no_erasure(
+    locked: Callable[[], Store], keys: KeyFolder
+) -> None:
+    store, clock = locked(), HandClock()
+    session = await opened(store, clock=clock, settings=PRIVATE)
+    await walk(session, "transfer")
+    await session.release()
+    (keys.path / ".DS_Store").write_text("", "utf-8")
+    (keys.path / "notes.txt").write_text("", "utf-8")
+    (keys.path / "notes.txt").chmod(0o400)
+    await erase_wanted(
+        store, session_ids=[session.id], subjects=(), due=False, who=None, why="r", clock=clock
+    )
+    assert {file.name for file in keys.path.rglob("*") if file.is_file()} == {
+        ".DS_Store", "notes.txt",
+    }  # fmt: skip

@@ -28,7 +28,7 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, ActionFacts, Kind, Local, Unknown
 from sopilot.trace.redaction import has_withheld, is_reference
-from sopilot.values.answers import shows_success
+from sopilot.values.answers import DECISIVE, shows_success
 from sopilot.values.json import (
     JSON,
     MISSING,
@@ -527,6 +527,15 @@ def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
 # --- gates ----------------------------------------------------------------------------------
 
 
+def shows_open(answer: JSON) -> bool:
+    """Whether an answer opens a gate without a verdict; ``Unreadable`` if what decides it is
+    withheld."""
+    parts = [answer.get(name) for name in DECISIVE] if isinstance(answer, Mapping) else []
+    if any(map(is_reference, (answer, *parts))):
+        raise Unreadable
+    return shows_success(answer)
+
+
 class GateEvidence(LeafEvidence):
     """The evidence for a gate: shut by one of its calls that is shut, open where all are open and
     its verdict says so."""
@@ -578,9 +587,7 @@ class GateEvidence(LeafEvidence):
         function = self.layout.function
         if function.verdict is None:
             for call in () if function.is_fact else calls.values():
-                if is_reference(call.value):
-                    raise Unreadable
-                if not shows_success(call.value):
+                if not shows_open(call.value):
                     seq = call.answered
                     why = sentence("answer-opens-nothing", action=call.action, seq=seq)
                     return self._lacking(VERDICT, why)

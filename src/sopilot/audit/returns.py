@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sopilot.audit.guarded_calls import disagree
-from sopilot.audit.leaf_reading import Moment, RecipeAnswers, Unreadable, grade_of
+from sopilot.audit.leaf_reading import Moment, RecipeAnswers, Unreadable, grade_of, shows_open
 from sopilot.audit.state import (
     AuditState,
     CheckMade,
@@ -30,7 +30,6 @@ from sopilot.messages.diagnostic import Severity
 from sopilot.program.model import Check, Function, Kind
 from sopilot.program.walk import passed_values
 from sopilot.trace.events import Event
-from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON
 
 _BESIDE = ("evidence-wrong-call", "evidence-wrong-arguments")
@@ -281,7 +280,10 @@ class ReturnReview:
             answers = [result.value for result in admitted if result.ok]
             if not answers:
                 return False, False
-            opened = function.is_fact or any(map(shows_success, answers))
+            try:
+                opened = function.is_fact or any(map(shows_open, answers))
+            except Unreadable:
+                return None, False
             return opened or None, not opened
         return None, False
 

@@ -93,7 +93,7 @@ class KeyFolder:
 
     def require_deletion(self) -> None:
         """Raise ``StoreUnavailable`` unless this process may destroy keys."""
-        for folder in (self.path, *self.path.glob("*")):
+        for folder in (self.path, *self.path.glob("[0-9a-f][0-9a-f]")):
             if folder.exists() and not os.access(folder, os.W_OK | os.X_OK):
                 raise self._unusable(PermissionError(EACCES, os.strerror(EACCES)))
 

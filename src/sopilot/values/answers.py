@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
-
-from sopilot.values.json import JSON
 
 _ERROR = re.compile(r"\s*(([A-Za-z_.]*(Error|Exception)|error)\b|Traceback )")
 _FAILED = re.compile(r"\s*(failed|failure)\b", re.IGNORECASE)
 _ERROR_KEYS = ("error", "errors", "isError", "is_error")
+
+
+DECISIVE = (*_ERROR_KEYS, "status", "status_code", "statusCode", "success", "ok", "result")
+"""The fields of an answer that may report a failure, or hold the answer itself."""
 
 
 def is_error(native: object) -> bool:
@@ -32,8 +35,31 @@ def is_failure(native: object) -> bool:
     return is_error(native) or (isinstance(native, str) and _FAILED.match(native) is not None)
 
 
-def shows_success(answer: JSON) -> bool:
+def shows_success(answer: object) -> bool:
     """Whether a call with this answer can open a gate that has no verdict: the answer isn't empty
-    and reports no failure. A tool's framework may wrap it as ``{"result": …}``."""
+    and reports no failure. A tool's framework may wrap it as ``{"result": …}``, write it as a text
+    or send it in several parts."""
     value = answer["result"] if isinstance(answer, Mapping) and [*answer] == ["result"] else answer
-    return bool(value) and not is_failure(value)
+    if isinstance(value, str):
+        value = _read(value.strip())
+    if isinstance(value, list | tuple):
+        return bool(value) and not any(part is None or _denies(part) for part in value)
+    return bool(value) and not _denies(value)
+
+
+def _denies(value: object) -> bool:
+    if isinstance(value, str):
+        return is_failure(value) or is_failure(value.lower())
+    if isinstance(value, Mapping) and str(value.get("status")).lower() in ("failed", "failure"):
+        return True
+    return value is False or is_failure(value)
+
+
+def _read(text: str) -> object:
+    if text in ("None", "False"):
+        return None
+    try:
+        value: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return value
