@@ -220,7 +220,7 @@ def _swipe(sim: Simulator, given: Arguments) -> Answer:
     if badge not in BADGES:
         return False, {"error": "no such badge"}
     _identify(sim, BADGES[badge], badge)
-    return True, {}
+    return True, {"badge": badge}
 
 
 def _identify(sim: Simulator, user: str, way: str) -> None:
