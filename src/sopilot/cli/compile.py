@@ -56,7 +56,7 @@ def command(source: str, output: Path | None, goal: str | None, tools: str | Non
 
 
 @click.command(
-    help=f"Show what a model would see of SOURCE.\n\n{SOURCE_HELP} A program file can be shown as "
+    help=f"Show what a model sees of SOURCE.\n\n{SOURCE_HELP} A program file can be shown as "
     f"{', '.join(OF_PROGRAMS)}.\n\nFORM is one of: {', '.join((*FORMS, EXPLANATION))}. "
     f"`{EXPLANATION}` shows why each check is there."
 )

@@ -63,7 +63,7 @@ class ActionRow(NamedTuple):
 class ActionEntry:
     """``arguments`` are those that ran, or would: people may have amended them, ``requested`` are
     the ones before. Values that the trace keeps by reference are references here, too.
-    ``override`` is what people allowed without proof."""
+    ``override`` says which requirements were unproven when people overrode them."""
 
     call_id: str
     action: str
