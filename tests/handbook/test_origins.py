@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from sopilot.compiler.pipeline import compile_handbook
-from sopilot.handbook.call_syntax import ExpressionError, parse_call, parse_each
+from sopilot.handbook.call_syntax import parse_call, parse_each
+from sopilot.handbook.grammar import SyntaxProblem
 from sopilot.handbook.model import ActionCall, Handbook
 from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import Constant, Name, Path
@@ -76,13 +77,13 @@ def test_paths_read_and_print_alike(text: str, path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["f(a.)", "f(a[b])", "f(a[-1])", "f(a[1234567])", "f('a'.b)"])
 def test_what_is_no_path_is_refused(text: str) -> None:
-    with pytest.raises(ExpressionError):
+    with pytest.raises(SyntaxProblem):
         parse_call(text)
 
 
 @pytest.mark.parametrize("text", ["a.b", "a.b as", "as", "3 as x", "a.b as x y", "a.b in x", ""])
 def test_what_is_no_list_with_its_element_is_refused(text: str) -> None:
-    with pytest.raises(ExpressionError):
+    with pytest.raises(SyntaxProblem):
         parse_each(text)
 
 

@@ -156,7 +156,7 @@ CASES: list[tuple[str, object, bool | None]] = [
 @pytest.mark.parametrize(("text", "value", "expected"), CASES)
 def test_verdict(text: str, value: object, expected: bool | None) -> None:
     assert verdict(text, {"x": value}) is expected
-    assert parse_verdict(text) == []
+    assert parse_verdict(text) == ()
 
 
 def test_times_are_compared_and_not_calculated_with() -> None:

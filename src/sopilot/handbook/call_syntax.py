@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from sopilot.handbook.grammar import IDENTIFIER, RESERVED
+from sopilot.handbook.grammar import IDENTIFIER, RESERVED, SyntaxProblem
 from sopilot.handbook.nodes import resolve
 from sopilot.handbook.requirements import Constant, Name, Origin, Path, Scalar
 
@@ -18,8 +18,7 @@ _STEP = re.compile(rf"\.{IDENTIFIER}|\[[0-9]{{1,6}}\]")
 _OPERATOR = re.compile(r"\s*(and|or|&&|\|\|)(\W|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenArgument:
+class WrittenArgument(NamedTuple):
     """An argument as written; ``offset`` is where it starts in the expression."""
 
     term: Origin
@@ -27,20 +26,9 @@ class WrittenArgument:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenCall:
+class WrittenCall(NamedTuple):
     name: str
     arguments: tuple[WrittenArgument, ...]
-
-
-class ExpressionError(Exception):
-    """Internal to the reader, which turns it into a diagnostic."""
-
-    def __init__(self, message: str, offset: int, help: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.offset = offset
-        self.help = help
 
 
 class _Cursor:
@@ -72,13 +60,13 @@ class _Cursor:
 
 
 def parse_call(text: str) -> WrittenCall:
-    """A name with optional arguments; ``ExpressionError`` when it is something else."""
+    """A name with optional arguments; ``SyntaxProblem`` when it is something else."""
     cursor = _Cursor(text)
     cursor.skip()
     start = cursor.at
     name = cursor.take(_IDENTIFIER)
     if name is None:
-        raise ExpressionError(
+        raise SyntaxProblem(
             f"expected a name like `logged_in(username)`, found {cursor.seen()}", start
         )
     arguments: list[WrittenArgument] = []
@@ -87,11 +75,11 @@ def parse_call(text: str) -> WrittenCall:
         while not cursor.next_is(")"):
             if not cursor.next_is(","):
                 message = f"expected `,` or `)`, found {cursor.seen()}"
-                raise ExpressionError(message, cursor.at)
+                raise SyntaxProblem(message, cursor.at)
             arguments.append(_argument(cursor))
     cursor.skip()
     if cursor.at < len(text):
-        raise ExpressionError(
+        raise SyntaxProblem(
             f"expected the end of the expression, found {cursor.seen()}",
             cursor.at,
             _advice(text, name, cursor.at),
@@ -110,13 +98,11 @@ def _advice(text: str, name: str, at: int) -> str:
 def _argument(cursor: _Cursor) -> WrittenArgument:
     cursor.skip()
     start = cursor.at
-    word = cursor.take(_IDENTIFIER)
-    keyword = None
-    if word is not None and cursor.next_is("="):
-        keyword = word
+    keyword = cursor.take(_IDENTIFIER)
+    if keyword is not None and cursor.next_is("="):
         cursor.skip()
-        return WrittenArgument(_term(cursor), keyword, start)
-    cursor.at = start
+    else:
+        keyword, cursor.at = None, start
     return WrittenArgument(_term(cursor), keyword, start)
 
 
@@ -126,8 +112,10 @@ def _term(cursor: _Cursor) -> Origin:
     if word is not None:
         if word in RESERVED:
             return Constant(resolve(word))
-        steps = _steps(cursor)
-        return Path(word, steps) if steps else Name(word)
+        steps: list[str | int] = []
+        while (step := cursor.take(_STEP)) is not None:
+            steps.append(step[1:] if step[0] == "." else int(step[1:-1]))
+        return Path(word, tuple(steps)) if steps else Name(word)
     quoted = cursor.take(_QUOTED)
     if quoted is not None:
         return Constant(_unquote(quoted, start))
@@ -135,19 +123,9 @@ def _term(cursor: _Cursor) -> Origin:
     if number is not None:
         value = resolve(number)
         if isinstance(value, str):
-            raise ExpressionError(
-                f"`{number}` is not a decimal number", start, "put text in quotes"
-            )
+            raise SyntaxProblem(f"`{number}` is not a decimal number", start, "put text in quotes")
         return Constant(value)
-    raise ExpressionError(f"expected an argument, found {cursor.seen()}", start)
-
-
-def _steps(cursor: _Cursor) -> tuple[str | int, ...]:
-    """``.key`` and ``[0]`` behind a name."""
-    steps: list[str | int] = []
-    while (step := cursor.take(_STEP)) is not None:
-        steps.append(step[1:] if step[0] == "." else int(step[1:-1]))
-    return tuple(steps)
+    raise SyntaxProblem(f"expected an argument, found {cursor.seen()}", start)
 
 
 def parse_each(text: str) -> tuple[Path, str]:
@@ -161,7 +139,7 @@ def parse_each(text: str) -> tuple[Path, str]:
     element = cursor.take(_IDENTIFIER)
     cursor.skip()
     if isinstance(term, Constant) or word != "as" or not element or cursor.at < len(text):
-        raise ExpressionError(
+        raise SyntaxProblem(
             f"`{text}` does not name a list and its element", 0, "`read_order.items as item`"
         )
     return (term if isinstance(term, Path) else Path(term.name)), element
@@ -173,23 +151,24 @@ def _unquote(quoted: str, start: int) -> str:
     try:
         text = json.loads(quoted, strict=False)
     except ValueError as error:
-        raise ExpressionError(
+        raise SyntaxProblem(
             f"{quoted} has an unknown escape", start, "escape as in JSON, or use single quotes"
         ) from error
     if any("\ud800" <= character <= "\udfff" for character in text):
-        raise ExpressionError(f"{quoted} is not valid Unicode", start)
+        raise SyntaxProblem(f"{quoted} is not valid Unicode", start)
     return str(text)
 
 
-def parse_signature(text: str) -> WrittenCall:
-    """A declaration: a call whose arguments are names only."""
-    call = parse_call(text)
-    for argument in call.arguments:
-        if argument.keyword is not None or not isinstance(argument.term, Name):
-            raise ExpressionError(
-                "a declaration lists parameter names only", argument.offset, "`name(one, two)`"
-            )
-    return call
+def parse_signature(text: str) -> tuple[str, list[tuple[str, int]]]:
+    """A declaration: its name, and its parameters with their offsets."""
+    name, arguments = parse_call(text)
+    parameters: list[tuple[str, int]] = []
+    for term, keyword, offset in arguments:
+        if keyword is not None or not isinstance(term, Name):
+            message = "a declaration lists parameter names only"
+            raise SyntaxProblem(message, offset, "`name(one, two)`")
+        parameters.append((term.name, offset))
+    return name, parameters
 
 
 def write_term(term: Origin) -> str:

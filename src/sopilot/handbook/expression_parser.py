@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from sopilot.handbook.grammar import SyntaxProblem
 from sopilot.handbook.operators import Undecided, within_range
 
 LONGEST = 10_000
@@ -28,15 +29,6 @@ BINARY = (
     ("*", "/", "%"),
 )
 """Operators by precedence, the loosest first."""
-
-
-class SyntaxProblem(Exception):
-    """``at`` is the offset in the expression."""
-
-    def __init__(self, message: str, at: int, help: str = "") -> None:
-        super().__init__(message)
-        self.at = at
-        self.help = help
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sopilot.handbook import expression_parser, fields
-from sopilot.handbook.expression_parser import MACROS, Node, SyntaxProblem
+from sopilot.handbook.expression_parser import MACROS, Node
+from sopilot.handbook.grammar import SyntaxProblem
 from sopilot.handbook.nodes import Node as YamlNode
-from sopilot.handbook.nodes import ScalarNode, Spot
+from sopilot.handbook.nodes import ScalarNode
 from sopilot.handbook.operators import (
     FUNCTIONS,
     INT64,
@@ -31,7 +31,6 @@ from sopilot.handbook.operators import (
     truth,
     whole,
 )
-from sopilot.handbook.read_calls import call_offset
 from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 from sopilot.messages.errors import SopilotError
 
@@ -50,13 +49,11 @@ class VerdictError(SopilotError):
     false where it must be."""
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictProblem:
-    """``line`` and ``column`` count from 1 inside the expression."""
+class VerdictProblem(NamedTuple):
+    """``at`` is the offset in the expression."""
 
     message: str
-    line: int = 1
-    column: int = 1
+    at: int = 0
     help: str = ""
 
 
@@ -65,13 +62,7 @@ def _parsed(text: str) -> Node | VerdictProblem:
     try:
         return expression_parser.parse(text)
     except SyntaxProblem as problem:
-        return _problem(text, str(problem), problem.at, problem.help)
-
-
-def _problem(text: str, message: str, offset: int, help: str = "") -> VerdictProblem:
-    before = text[:offset]
-    column = offset - (before.rfind("\n") + 1) + 1
-    return VerdictProblem(message, before.count("\n") + 1, column, help)
+        return VerdictProblem(problem.message, problem.at, problem.help)
 
 
 @lru_cache(maxsize=4096)
@@ -129,8 +120,7 @@ _OF_OTHER_LANGUAGES = {"any": "exists", "count": "size", "len": "size", "length"
 class _Checker:
     """Collects calls of unknown functions and operands that can never fit their operator."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self) -> None:
         self.problems: list[VerdictProblem] = []
 
     def kind(self, node: Node) -> str | None:
@@ -187,31 +177,27 @@ class _Checker:
         return function.kind
 
     def _report(self, node: Node, message: str, help: str = "") -> None:
-        self.problems.append(_problem(self.text, message, node.at, help))
-
-
-@lru_cache(maxsize=4096)
-def _problems(text: str, truth: bool) -> tuple[VerdictProblem, ...]:
-    node = _parsed(text)
-    if isinstance(node, VerdictProblem):
-        return (node,)
-    checker = _Checker(text)
-    kind = checker.kind(node)
-    if truth and not checker.problems and (kind not in (None, "truth") or node.kind in _NO_TRUTH):
-        return (VerdictProblem("a verdict must be true or false, but this is neither"),)
-    return tuple(checker.problems)
+        self.problems.append(VerdictProblem(message, node.at, help))
 
 
 _NO_TRUTH = frozenset({"list", "map_of", "null", "map", "filter"})
 
 
-def parse_verdict(text: str, *, truth: bool = True) -> list[VerdictProblem]:
+@lru_cache(maxsize=4096)
+def parse_verdict(text: str, *, truth: bool = True) -> tuple[VerdictProblem, ...]:
     """The problems of an expression whatever its variables hold.
 
     With ``truth`` it must be true or false. Which variables exist is the caller's knowledge:
     compare with ``free_names``.
     """
-    return list(_problems(text, truth))
+    node = _parsed(text)
+    if isinstance(node, VerdictProblem):
+        return (node,)
+    checker = _Checker()
+    kind = checker.kind(node)
+    if truth and not checker.problems and (kind not in (None, "truth") or node.kind in _NO_TRUTH):
+        return (VerdictProblem("a verdict must be true or false, but this is neither"),)
+    return tuple(checker.problems)
 
 
 # --- evaluation ---------------------------------------------------------------------------
@@ -415,13 +401,10 @@ def read_expression(
     if not text or not isinstance(node, ScalarNode):
         return None
     for problem in parse_verdict(text, truth=what != "value"):
-        spot = Spot(node.line, node.column)
-        if node.one_line and problem.line == 1:
-            spot = Spot(node.line, node.column + call_offset(node, problem.column - 1))
         report.error(
             "bad-verdict" if what == "verdict" else "bad-formula",
             f"the {what} isn't valid: {problem.message}",
-            spot,
+            node.spot(problem.at),
             problem.help,
         )
     for name in sorted(free_names(text) - known):

@@ -52,6 +52,17 @@ def is_identifier(text: str) -> bool:
     return _IDENTIFIER.fullmatch(text) is not None and text not in RESERVED
 
 
+class SyntaxProblem(Exception):
+    """Internal to the reader, which turns it into a diagnostic. ``at`` is the offset in the text
+    that was parsed."""
+
+    def __init__(self, message: str, at: int, help: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.at = at
+        self.help = help
+
+
 LANGUAGES: Final = ("en", "zh")
 """The languages of the scaffold, the first of which is written where nothing else is asked for."""
 

@@ -75,12 +75,14 @@ class ScalarNode:
     def is_empty(self) -> bool:
         return not self.style and not self.text
 
-    @property
-    def one_line(self) -> bool:
-        """Whether a character of ``text`` stands at its own distance from ``start``."""
-        return self.style in ("", "'", '"') and self.end - self.start == len(self.text) + 2 * len(
-            self.style
-        )
+    def spot(self, offset: int) -> Spot:
+        """The place of a character of ``text``; the node's own where its source is folded or
+        escaped."""
+        quotes = len(self.style)
+        plain = self.style in ("", "'", '"')
+        if plain and self.end - self.start == len(self.text) + 2 * quotes:
+            return Spot(self.line, self.column + quotes + offset)
+        return Spot(self.line, self.column)
 
 
 @dataclass(frozen=True, slots=True)

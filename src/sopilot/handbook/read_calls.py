@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from sopilot.handbook.call_syntax import (
-    ExpressionError,
-    WrittenArgument,
     WrittenCall,
     parse_call,
     parse_signature,
 )
 from sopilot.handbook.fields import bad_identifier, wrong
-from sopilot.handbook.grammar import is_identifier
-from sopilot.handbook.nodes import Node, ScalarNode
+from sopilot.handbook.grammar import SyntaxProblem, is_identifier
+from sopilot.handbook.nodes import Node, ScalarNode, Spot
 from sopilot.handbook.requirements import (
     Binding,
     CallBinding,
@@ -72,38 +70,30 @@ class Scope:
 
 
 class Signature(NamedTuple):
-    """``parameters`` are the names, each with its offset in the declaration."""
+    """``parameters`` are the names, each with its place in the declaration."""
 
     name: str
-    parameters: Mapping[str, int]
+    parameters: Mapping[str, Spot]
 
 
 def read_signature(report: DiagnosticCollector, key: ScalarNode, kind: str) -> Signature | None:
     """A declaration like ``covers(user, amount)`` of a predicate or a requirement."""
     try:
-        call = parse_signature(key.text)
-    except ExpressionError as error:
-        at = call_offset(key, error.offset)
+        declared, names = parse_signature(key.text)
+    except SyntaxProblem as error:
         message = f"`{key.text}` does not declare {kind}: {error.message}"
-        report.error("bad-declaration", message, key, error.help, offset=at)
+        report.error("bad-declaration", message, key.spot(error.at), error.help)
         return None
-    if not is_identifier(call.name):
-        bad_identifier(report, key, call.name, kind)
+    if not is_identifier(declared):
+        bad_identifier(report, key, declared, kind)
         return None
-    parameters: dict[str, int] = {}
-    for argument in call.arguments:
-        assert isinstance(argument.term, Name)  # parse_signature refuses anything else
-        name, at = argument.term.name, call_offset(key, argument.offset)
+    parameters: dict[str, Spot] = {}
+    for name, offset in names:
         if name in parameters:
-            message = f"`{call.name}` has the parameter `{name}` twice"
-            report.error("duplicate-parameter", message, key, offset=at)
-        parameters.setdefault(name, at)
-    return Signature(call.name, parameters)
-
-
-def call_offset(node: ScalarNode, offset: int) -> int:
-    """How far right of the node a character of its text stands; 0 when lines were folded."""
-    return offset + len(node.style) if node.one_line else 0
+            message = f"`{declared}` has the parameter `{name}` twice"
+            report.error("duplicate-parameter", message, key.spot(offset))
+        parameters.setdefault(name, key.spot(offset))
+    return Signature(declared, parameters)
 
 
 def read_call(
@@ -114,9 +104,8 @@ def read_call(
         return None
     try:
         return parse_call(node.text)
-    except ExpressionError as error:
-        at = call_offset(node, error.offset)
-        report.error("bad-expression", error.message, node, error.help, offset=at)
+    except SyntaxProblem as error:
+        report.error("bad-expression", error.message, node.spot(error.at), error.help)
         return None
 
 
@@ -132,50 +121,38 @@ def bind_call(
 ) -> CallBinding:
     """The same in a recipe, where arguments may lead into earlier answers."""
     assert isinstance(node, ScalarNode)  # read_call made the call from it
+    report, name, count = scope.report, call.name, len(call.arguments)
+    positional = next((at for at, item in enumerate(call.arguments) if item.keyword), count)
+    if positional > len(parameters) or (complete and count < len(parameters)):
+        noun = "argument" if len(parameters) == 1 else "arguments"
+        message = f"`{name}` takes {len(parameters)} {noun}, not {count}"
+        report.error("wrong-arity", message, node, f"`{name}({', '.join(parameters)})`")
     filled: dict[str, Origin] = {}
-    named = next((at for at, item in enumerate(call.arguments) if item.keyword is not None), None)
-    positional = call.arguments[:named]
-    if len(positional) > len(parameters) or (complete and len(call.arguments) < len(parameters)):
-        _report_count(scope.report, node, call, parameters)
-    for parameter, argument in zip(parameters, positional, strict=False):
-        filled[parameter] = _resolve(node, argument, scope)
-    for argument in call.arguments[len(positional) :]:
-        if argument.keyword is None:
-            at = call_offset(node, argument.offset)
-            message = "a positional argument follows a named one"
-            scope.report.error("argument-order", message, node, offset=at)
-        else:
-            _bind_keyword(node, call, argument, parameters, scope, filled)
+    for index, (term, keyword, offset) in enumerate(call.arguments):
+        parameter, at = keyword, node.spot(offset)
+        if index < positional:
+            parameter = parameters[index] if index < len(parameters) else None
+        elif parameter is None:
+            report.error("argument-order", "a positional argument follows a named one", at)
+        elif parameter not in parameters:
+            help = did_you_mean(parameter, parameters)
+            message = f"`{name}` has no parameter `{parameter}`"
+            report.error("unknown-argument", message, at, help)
+            parameter = None
+        elif parameter in filled:
+            message = f"`{parameter}` of `{name}` is given twice"
+            report.error("duplicate-argument", message, at)
+            parameter = None
+        if parameter is not None:
+            filled[parameter] = _resolve(term, at, scope)
     return tuple((item, filled[item]) for item in parameters if item in filled)
 
 
-def _bind_keyword(
-    node: ScalarNode,
-    call: WrittenCall,
-    argument: WrittenArgument,
-    parameters: Sequence[str],
-    scope: Scope,
-    filled: dict[str, Origin],
-) -> None:
-    keyword = argument.keyword or ""
-    at = call_offset(node, argument.offset)
-    if keyword not in parameters:
-        message = f"`{call.name}` has no parameter `{keyword}`"
-        help = did_you_mean(keyword, parameters)
-        scope.report.error("unknown-argument", message, node, help, offset=at)
-    elif keyword in filled:
-        message = f"`{keyword}` of `{call.name}` is given twice"
-        scope.report.error("duplicate-argument", message, node, offset=at)
-    else:
-        filled[keyword] = _resolve(node, argument, scope)
-
-
-def _resolve(node: ScalarNode, argument: WrittenArgument, scope: Scope) -> Origin:
-    term, at = argument.term, call_offset(node, argument.offset)
+def _resolve(term: Origin, at: Spot, scope: Scope) -> Origin:
     if isinstance(term, Path):
         if not scope.answers:
             message = f"`{term}` is a path into an answer, but {scope.what} has none"
-            scope.report.error("path-outside-recipe", message, node, offset=at)
+            scope.report.error("path-outside-recipe", message, at)
         return term
     if isinstance(term, Constant) or term.name in scope.names:
         return term
@@ -183,21 +160,11 @@ def _resolve(node: ScalarNode, argument: WrittenArgument, scope: Scope) -> Origi
         value = scope.constants[term.name]
         if isinstance(value, list | dict):
             message = f"`{term.name}` is a table, which only expressions can read"
-            scope.report.error("table-argument", message, node, offset=at)
+            scope.report.error("table-argument", message, at)
             return Constant(None)
         return Constant(value)
     if not scope.open:
         message = f"`{term.name}` is neither an input of {scope.what} nor a handbook parameter"
         help = did_you_mean(term.name, scope.names | scope.constants.keys())
-        scope.report.error("unbound-name", message, node, help, offset=at)
+        scope.report.error("unbound-name", message, at, help)
     return Name(term.name)
-
-
-def _report_count(
-    report: DiagnosticCollector, node: ScalarNode, call: WrittenCall, parameters: Sequence[str]
-) -> None:
-    wanted, number = len(parameters), len(call.arguments)
-    noun = "argument" if wanted == 1 else "arguments"
-    message = f"`{call.name}` takes {wanted} {noun}, not {number}"
-    help = f"`{call.name}({', '.join(parameters)})`"
-    report.error("wrong-arity", message, node, help)

@@ -14,11 +14,11 @@ from sopilot.handbook.field_tables import PREDICATE, keys, read_plain
 from sopilot.handbook.fields import Field, Fields
 from sopilot.handbook.grammar import ARGUMENTS, NOW, USER, VERDICT_NAMES, is_identifier
 from sopilot.handbook.model import ActionCall, Predicate, Recipe, asking
-from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
-from sopilot.handbook.read_calls import Scope, Signatures, call_offset, read_signature
+from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
+from sopilot.handbook.read_calls import Scope, Signatures, read_signature
 from sopilot.handbook.read_recipes import read_action_call, read_recipes, resolved_recipe
 from sopilot.handbook.requirements import Path
-from sopilot.handbook.yaml import flow
+from sopilot.handbook.yaml import flow, scalars
 from sopilot.messages.diagnostic import DiagnosticCollector, did_you_mean
 
 _POSITION = re.compile(r"\b((?:result|results)\b[\w.]*)\[\s*[0-9]+\s*\]")
@@ -54,7 +54,7 @@ def declare(
             message = (
                 f"`{name}` means the evidence in a verdict, so no parameter can have this name"
             )
-            report.error("reserved-name", message, key, offset=at)
+            report.error("reserved-name", message, at)
     return Declaration(signature.name, tuple(signature.parameters), entry)
 
 
@@ -184,9 +184,8 @@ def _answers_there(
     for name, offset in read_answers(verdict).items():
         if name not in answers:
             message = f"the verdict reads `results.{name}`, and the recipe has no such answer"
-            at = call_offset(node, offset) if isinstance(node, ScalarNode) else 0
-            help = did_you_mean(name, answers)
-            report.error("unknown-verdict-name", message, node, help, offset=at)
+            at = node.spot(offset) if isinstance(node, ScalarNode) else node
+            report.error("unknown-verdict-name", message, at, did_you_mean(name, answers))
 
 
 def with_origins(
@@ -200,38 +199,31 @@ def with_origins(
     report, what = scope.report, what.replace("the predicate", "the recipe of", 1)
     resolved, problems = resolved_recipe(recipe, parameters, asks, what, scope.constants)
     for problem in problems:
-        at, offset = _mention(verify.value, problem.about) or (verify.key, 0)
-        report.error(problem.code, problem.message, at, problem.help, offset=offset)
+        _, at = _mention(verify, problem.about)
+        report.error(problem.code, problem.message, at, problem.help)
     for call in resolved if not problems else ():
         for term in (*(term for _, term in call.arguments), call.each):
-            if isinstance(term, Path) and any(isinstance(step, int) for step in term.steps):
+            positions = [*map(type, term.steps)] if isinstance(term, Path) else []
+            if isinstance(term, Path) and int in positions:
                 message = f"`{term}` reads one element of a list and ignores the others"
-                mention = _mention(verify.value, term.root)
-                listed = str(Path(term.root, _before_position(term)))
+                listed = Path(term.root, term.steps[: positions.index(int)])
                 help = f"`for_each: {listed} as one` makes the call for every element"
-                report.warning("one-element", message, mention[0] if mention else verify.key, help)
+                report.warning("one-element", message, _mention(verify, term.root)[0], help)
         roots = {term.root for _, term in call.arguments if isinstance(term, Path)}
         if call.each is not None and call.element not in roots:
             message = f"`{call.action}` is called for each `{call.element}`, but doesn't use it"
-            place = _mention(verify.value, call.element)
             help = f"pass it, or a place in it: `{call.action}({call.element}.…)`"
-            report.warning("unused-element", message, place[0] if place else verify.key, help)
+            report.warning("unused-element", message, _mention(verify, call.element)[0], help)
     return resolved
 
 
-def _before_position(path: Path) -> tuple[str | int, ...]:
-    first = next(at for at, item in enumerate(path.steps) if isinstance(item, int))
-    return path.steps[:first]
-
-
-def _mention(node: Node, name: str) -> tuple[ScalarNode, int] | None:
-    """The last place of a recipe that has the name in it."""
-    if isinstance(node, ScalarNode):
+def _mention(verify: Field, name: str) -> tuple[ScalarNode, Spot | ScalarNode]:
+    """The last scalar of a recipe that has the name in it, and the name's place; else the key."""
+    for node in reversed([*scalars(verify.value)]) if name else ():
         match = re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", node.text)
-        return (node, call_offset(node, match.start())) if match and name else None
-    parts = node.items if isinstance(node, ListNode) else [value for _, value in node.pairs]
-    places = (_mention(part, name) for part in reversed(parts))
-    return next((place for place in places if place is not None), None)
+        if match:
+            return node, node.spot(match.start())
+    return verify.key, verify.key
 
 
 def _asks(

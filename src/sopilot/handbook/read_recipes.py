@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
-from sopilot.handbook.call_syntax import ExpressionError, parse_each
+from sopilot.handbook.call_syntax import parse_each
 from sopilot.handbook.field_tables import CALL_IN_RECIPE, keys
 from sopilot.handbook.fields import (
     bad_identifier,
@@ -20,7 +20,7 @@ from sopilot.handbook.fields import (
     unknown,
     wrong,
 )
-from sopilot.handbook.grammar import RECIPE_OPERATORS, is_identifier
+from sopilot.handbook.grammar import RECIPE_OPERATORS, SyntaxProblem, is_identifier
 from sopilot.handbook.model import Action, ActionCall, Predicate, Recipe
 from sopilot.handbook.nodes import ListNode, MapNode, Node
 from sopilot.handbook.read_calls import Scope, bind_call, read_call
@@ -80,7 +80,7 @@ def _described_call(node: MapNode, scope: Scope) -> ActionCall | None:
             return None
         try:
             each, element = parse_each(written)
-        except ExpressionError as error:
+        except SyntaxProblem as error:
             report.error("bad-expression", error.message, where, error.help)
             return None
     return ActionCall(call.action, call.arguments, name, each, element)

@@ -273,11 +273,11 @@ def locate_requirement(text: str, source: str, procedure: str, predicate: str = 
     if value is None:
         return Place(source, path=f"procedures.{procedure}")
     named = re.compile(rf"\b{re.escape(predicate)}\b")
-    for scalar in _scalars(child(value, "requires")):
-        match = named.search(scalar.text) if predicate else None
+    for item in scalars(child(value, "requires")):
+        match = named.search(item.text) if predicate else None
         if match:
-            column = scalar.column + len(scalar.style) + (match.start() if scalar.one_line else 0)
-            return Place(source, scalar.line, column)
+            spot = item.spot(match.start())
+            return Place(source, spot.line, spot.column)
     return Place(source, value.line, value.column)
 
 
@@ -300,16 +300,14 @@ def child(node: Node | None, key: str) -> Node | None:
     return next((value for name, value in node.pairs if name.text == key), None)
 
 
-def _scalars(node: Node | None) -> Iterator[ScalarNode]:
+def scalars(node: Node | None) -> Iterator[ScalarNode]:
+    """Every value inside of it, in the order of the source."""
     if isinstance(node, ScalarNode):
         yield node
-    elif isinstance(node, ListNode):
-        for item in node.items:
-            yield from _scalars(item)
-    elif isinstance(node, MapNode):
-        for name, value in node.pairs:
-            yield name
-            yield from _scalars(value)
+    elif node is not None:
+        parts = node.items if isinstance(node, ListNode) else [value for _, value in node.pairs]
+        for part in parts:
+            yield from scalars(part)
 
 
 def json_value(report: DiagnosticCollector, node: Node, what: str) -> JSON:

@@ -116,23 +116,18 @@ class DiagnosticCollector:
     def failed(self) -> bool:
         return self.errors > 0
 
-    def error(
-        self, code: str, message: str, at: Positioned, help: str = "", *, offset: int = 0
-    ) -> None:
-        """``offset`` moves the place right, to a character inside the node's text."""
+    def error(self, code: str, message: str, at: Positioned, help: str = "") -> None:
         self.errors += 1
-        self._add(code, message, at, help, offset, Severity.ERROR)
+        self._add(code, message, at, help, Severity.ERROR)
 
     def warning(self, code: str, message: str, at: Positioned, help: str = "") -> None:
-        self._add(code, message, at, help, 0, Severity.WARNING)
+        self._add(code, message, at, help, Severity.WARNING)
 
-    def _add(
-        self, code: str, message: str, at: Positioned, help: str, offset: int, severity: Severity
-    ) -> None:
+    def _add(self, code: str, message: str, at: Positioned, help: str, severity: Severity) -> None:
         if len(self._diagnostics) >= MOST:
             self._left_out += 1
             return
-        place = Place(self.source, at.line, at.column + offset)
+        place = Place(self.source, at.line, at.column)
         self._diagnostics.setdefault(Diagnostic(code, message, place, help, severity))
 
     def diagnostics(self) -> list[Diagnostic]:
