@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from sopilot.values.schema import SCHEMA_SENTENCES
+
 RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "separator": ("; ", "；"),
     # --- unknown names ---
@@ -93,27 +95,7 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "#{seq} isn't the result of the call that this step asks for",
         "#{seq} 不是当前步骤所需的结果",
     ),
-    # --- values that do not fit a schema ---
-    "wrong-type": ("{where} must be of type {types}", "{where} 的类型必须是 {types}"),
-    "nul-character": ("{where} has a NUL character in it", "{where} 含有 NUL 字符"),
-    "wrong-value": ("{where} has the wrong value", "{where} 的值不对"),
-    "not-in-enum": ("{where} isn't one of the allowed values", "{where} 不在可用的取值之中"),
-    "minimum": ("{where} must be at least {limit}", "{where} 不得小于 {limit}"),
-    "maximum": ("{where} must be at most {limit}", "{where} 不得大于 {limit}"),
-    "exclusiveMinimum": ("{where} must be greater than {limit}", "{where} 必须大于 {limit}"),
-    "exclusiveMaximum": ("{where} must be less than {limit}", "{where} 必须小于 {limit}"),
-    "minLength": (
-        "{where} must have at least {limit} characters",
-        "{where} 至少要有 {limit} 个字符",
-    ),
-    "maxLength": ("{where} must have at most {limit} characters", "{where} 最多 {limit} 个字符"),
-    "minItems": ("{where} must have at least {limit} items", "{where} 至少要有 {limit} 项"),
-    "maxItems": ("{where} must have at most {limit} items", "{where} 最多 {limit} 项"),
-    "wrong-form": ("{where} has the wrong form", "{where} 的格式不对"),
-    "missing-key": ("`{name}` is missing", "缺少 `{name}`"),
-    "missing-key-in": ("`{name}` is missing in {where}", "{where} 中缺少 `{name}`"),
-    "unexpected-key": ("`{name}` is not expected", "`{name}` 是多余的"),
-    "unexpected-key-in": ("`{name}` is not expected in {where}", "{where} 中的 `{name}` 是多余的"),
+    **SCHEMA_SENTENCES,
     # --- calls of the step tool that cannot be read ---
     "not-json": ("the arguments are not JSON", "参数不是 JSON"),
     "not-json-because": ("the arguments are not JSON ({error})", "参数不是 JSON（{error}）"),

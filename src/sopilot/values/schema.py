@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeGuard
+from typing import Final, TypeGuard
 
 from sopilot.values.json import JSON, same
 from sopilot.values.patterns import UnreadablePattern, has_form
@@ -32,6 +32,30 @@ READ = frozenset(
 )
 """The supported keywords."""
 
+SCHEMA_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "wrong-type": ("{where} must be of type {types}", "{where} 的类型必须是 {types}"),
+    "nul-character": ("{where} has a NUL character in it", "{where} 含有 NUL 字符"),
+    "wrong-value": ("{where} has the wrong value", "{where} 的值不对"),
+    "not-in-enum": ("{where} isn't one of the allowed values", "{where} 不在可用的取值之中"),
+    "minimum": ("{where} must be at least {limit}", "{where} 不得小于 {limit}"),
+    "maximum": ("{where} must be at most {limit}", "{where} 不得大于 {limit}"),
+    "exclusiveMinimum": ("{where} must be greater than {limit}", "{where} 必须大于 {limit}"),
+    "exclusiveMaximum": ("{where} must be less than {limit}", "{where} 必须小于 {limit}"),
+    "minLength": (
+        "{where} must have at least {limit} characters",
+        "{where} 至少要有 {limit} 个字符",
+    ),
+    "maxLength": ("{where} must have at most {limit} characters", "{where} 最多 {limit} 个字符"),
+    "minItems": ("{where} must have at least {limit} items", "{where} 至少要有 {limit} 项"),
+    "maxItems": ("{where} must have at most {limit} items", "{where} 最多 {limit} 项"),
+    "wrong-form": ("{where} has the wrong form", "{where} 的格式不对"),
+    "missing-key": ("`{name}` is missing", "缺少 `{name}`"),
+    "missing-key-in": ("`{name}` is missing in {where}", "{where} 中缺少 `{name}`"),
+    "unexpected-key": ("`{name}` is not expected", "`{name}` 是多余的"),
+    "unexpected-key-in": ("`{name}` is not expected in {where}", "{where} 中的 `{name}` 是多余的"),
+}
+"""Why a value does not fit, in English and Chinese; a bound has the name of its keyword."""
+
 
 def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str | None:
     """The first problem with its place, or ``None``. Unknown keywords are ignored."""
@@ -40,17 +64,16 @@ def violation(value: JSON, schema: Mapping[str, object], path: str = "") -> str 
     names = (wanted,) if isinstance(wanted, str) else wanted
     if isinstance(names, _LISTS) and not _is_one_of(value, names):
         types = " or ".join(str(name) for name in names)
-        return _coded("wrong-type", f"{where} must be of type {types}", where=where, types=types)
+        return _coded("wrong-type", where=where, types=types)
     if isinstance(value, str) and "\0" in value:
-        return _coded("nul-character", f"{where} has a NUL character in it", where=where)
+        return _coded("nul-character", where=where)
     if len(schema) == (wanted is not None):
         return None  # most say a type and nothing else
     if "const" in schema and not same(value, schema["const"]):
-        return _coded("wrong-value", f"{where} has the wrong value", where=where)
+        return _coded("wrong-value", where=where)
     options = schema.get("enum")
     if isinstance(options, list | tuple) and not any(same(value, option) for option in options):
-        text = f"{where} isn't one of the allowed values"
-        return _coded("not-in-enum", text, where=where)
+        return _coded("not-in-enum", where=where)
     bound = _bound_violation(value, schema, where)
     if bound is not None:
         return bound
@@ -69,45 +92,31 @@ def _bound_violation(value: JSON, schema: Mapping[str, object], where: str) -> s
     """The keywords that bound a number, a text or a list."""
     if isinstance(value, bool) or value is None or isinstance(value, dict):
         return None
-    if isinstance(value, int | float):
-        for key, fits, words in _NUMBER_BOUNDS:
-            limit = schema.get(key)
-            if _is_number(limit) and not fits(value, limit):
-                return _coded(key, f"{where} must be {words} {limit}", where=where, limit=limit)
-        return None
-    for key, fits, words in _LENGTH_BOUNDS[type(value)]:
+    is_number = isinstance(value, int | float)
+    size = value if isinstance(value, int | float) else len(value)
+    for key, fits in _BOUNDS[float if is_number else type(value)].items():
         limit = schema.get(key)
-        if _is_number(limit) and not limit % 1 and not fits(len(value), limit):
-            counted = "characters" if type(value) is str else "items"
-            text = f"{where} must have {words} {limit} {counted}"
-            return _coded(key, text, where=where, limit=limit)
+        if _is_number(limit) and (is_number or not limit % 1) and not fits(size, limit):
+            return _coded(key, where=where, limit=limit)
     pattern = schema.get("pattern")
     if isinstance(value, str) and isinstance(pattern, str):
-        return _form_violation(value, pattern, where)
+        try:
+            if not has_form(value, pattern):
+                return _coded("wrong-form", where=where)
+        except UnreadablePattern as problem:
+            return f"{where} {problem}"
     return None
 
 
-def _form_violation(value: str, pattern: str, where: str) -> str | None:
-    try:
-        if has_form(value, pattern):
-            return None
-    except UnreadablePattern as problem:
-        return f"{where} {problem}"
-    return _coded("wrong-form", f"{where} has the wrong form", where=where)
-
-
-_Bound = tuple[str, Callable[[float, float], bool], str]
-
-_NUMBER_BOUNDS: tuple[_Bound, ...] = (
-    ("minimum", operator.ge, "at least"),
-    ("maximum", operator.le, "at most"),
-    ("exclusiveMinimum", operator.gt, "greater than"),
-    ("exclusiveMaximum", operator.lt, "less than"),
-)
-
-_LENGTH_BOUNDS: dict[type, tuple[_Bound, ...]] = {
-    str: (("minLength", operator.ge, "at least"), ("maxLength", operator.le, "at most")),
-    list: (("minItems", operator.ge, "at least"), ("maxItems", operator.le, "at most")),
+_BOUNDS: Mapping[type, Mapping[str, Callable[[float, float], bool]]] = {
+    float: {
+        "minimum": operator.ge,
+        "maximum": operator.le,
+        "exclusiveMinimum": operator.gt,
+        "exclusiveMaximum": operator.lt,
+    },
+    str: {"minLength": operator.ge, "maxLength": operator.le},
+    list: {"minItems": operator.ge, "maxItems": operator.le},
 }
 
 
@@ -117,7 +126,7 @@ def _object_violation(
     required = schema.get("required")
     for name in required if isinstance(required, list | tuple) else ():
         if name not in value:
-            return _key_problem("missing-key", name, "is missing", path)
+            return _key_problem("missing-key", name, path)
     properties = schema.get("properties")
     known = properties if isinstance(properties, Mapping) else {}
     for name, item in value.items():
@@ -127,19 +136,16 @@ def _object_violation(
             if problem is not None:
                 return problem
         elif name not in known and schema.get("additionalProperties") is False:
-            return _key_problem("unexpected-key", name, "is not expected", path)
+            return _key_problem("unexpected-key", name, path)
     return None
 
 
-def _key_problem(code: str, name: str, problem: str, path: str) -> CodedText:
-    text = f"`{name}` {problem}"
-    if not path:
-        return _coded(code, text, name=name)
-    return _coded(f"{code}-in", f"{text} in {path}", name=name, where=path)
+def _key_problem(code: str, name: str, path: str) -> CodedText:
+    return _coded(f"{code}-in", name=name, where=path) if path else _coded(code, name=name)
 
 
-def _coded(code: str, text: str, **fields: object) -> CodedText:
-    return CodedText(text, code, fields)
+def _coded(code: str, **fields: object) -> CodedText:
+    return CodedText(SCHEMA_SENTENCES[code][0].format(**fields), code, fields)
 
 
 def _is_one_of(value: object, names: Iterable[object]) -> bool:
