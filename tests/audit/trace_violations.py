@@ -465,7 +465,7 @@ def _tampered(run: Execution) -> Labelled | None:
         event = sealed[index].event
         forged = event._replace(payload={**event.payload, "ground": "trust me"})
         one = sealed[index]
-        sealed[index] = SealedEvent(forged, one.previous, one.hash, one.format)
+        sealed[index] = SealedEvent(forged, one.previous, one.hash)
     elif roll < 0.7:
         del sealed[index]
     elif roll < 0.9:

@@ -179,7 +179,7 @@ class Names:
         checks = {leaf.question for leaf in leaves(tree)}
         assert not isinstance(tree, Leaf)  # which has a function already
         ends = [list(leaves(part))[-1:] for part in tree.children]
-        words = [_literal_name(leaf) for end in ends for leaf in end]
+        words = [f"{'' if leaf.wanted else 'not_'}{leaf.predicate}" for end in ends for leaf in end]
         joint = isinstance(tree, All | InOrder) and len(checks) > _SHOWN
         if joint or len(words) > _SHOWN:
             words = [str(len(checks)), "to", words[-1]]
@@ -194,7 +194,3 @@ def numbered(wanted: str, taken: dict[str, int]) -> str:
         name = f"{wanted}_{taken[wanted]}"
     taken[name] = 1
     return name
-
-
-def _literal_name(leaf: Leaf) -> str:
-    return leaf.predicate if leaf.wanted else f"not_{leaf.predicate}"

@@ -159,7 +159,13 @@ def rule_function(
         Kind.RULE,
         predicate,
         steps,
-        fallbacks=tuple(_fallback(recipe, predicate, actions) for recipe in recipes.fallbacks),
+        fallbacks=tuple(
+            tuple(
+                recipe_act(f"or_{number}", call, predicate, actions)
+                for number, call in enumerate(recipe, 1)
+            )
+            for recipe in recipes.fallbacks
+        ),
         verdict=predicate.verdict,
         notes=notes,
         judged_by_model=predicate.judged_by_model,
@@ -209,15 +215,6 @@ def verifier_arguments(call: ActionCall, action: Action, predicate: Predicate) -
 def _takes_null(item: Input) -> bool:
     kinds = (item.schema or {}).get("type", item.type)
     return kinds == "null" or (isinstance(kinds, list) and "null" in kinds)
-
-
-def _fallback(
-    recipe: tuple[ActionCall, ...], predicate: Predicate, actions: Mapping[str, Action]
-) -> tuple[Act, ...]:
-    return tuple(
-        recipe_act(f"or_{number}", call, predicate, actions)
-        for number, call in enumerate(recipe, 1)
-    )
 
 
 def gate_function(

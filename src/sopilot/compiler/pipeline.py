@@ -16,7 +16,7 @@ verify              the program verifier, always
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sopilot import __version__
 from sopilot.compiler.action_facts import HandbookFacts, handbook_facts, scope_types
@@ -78,15 +78,6 @@ class Explanation:
     """Predicates that no path reaches, because earlier checks exclude them."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Skeleton:
-    """The part that programs with the same tree share: everything but the constants."""
-
-    functions: Mapping[str, Function]
-    explanation: Explanation
-    types: Mapping[str, Mapping[str, object]]
-
-
 @dataclass(frozen=True, slots=True)
 class Compiled:
     program: Program
@@ -125,7 +116,7 @@ class Compiler:
         self._tools = tools
         self._functions: dict[tuple[str, str, tuple[str, ...]], Function] = {}
         self._accepted: dict[str, Function] = {}
-        self._skeletons: dict[object, Skeleton] = {}
+        self._skeletons: dict[object, Compiled] = {}
         self._recipes = ChosenRecipes(
             predicates, self._actions, self._offered, wide_first=wide_first
         )
@@ -139,20 +130,17 @@ class Compiler:
         stored = self._skeletons.get(key)
         skeleton = stored or self._skeleton(handbook, procedure)
         facts = self._facts_of(handbook)
-        program = Program(
-            entry=procedure.name,
-            functions=skeleton.functions,
+        program = replace(
+            skeleton.program,
             source=Source(
                 handbook=handbook.name,
                 procedure=procedure.name,
                 sha256=source_hash or handbook_hash(handbook),
                 tools=self._tools,
             ),
-            compiler=__version__,
             # By name: the order of a handbook's keys must not change the program.
             constants=dict(sorted(handbook.parameters.items())),
             guarded=facts.guarded,
-            types=skeleton.types,
             actions=facts.actions,
             read_only=facts.read_only,
             secrets=facts.secrets,
@@ -199,7 +187,8 @@ class Compiler:
         left = settled.tree(ordered)
         return left if left is tree else simplify(left), guards, settled
 
-    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Skeleton:
+    def _skeleton(self, handbook: Handbook, procedure: Procedure) -> Compiled:
+        """The part that programs with the same tree share: the functions and their types."""
         tree, guards, settled = self._checked(handbook, procedure)
         in_front = all(guard.hoisted for guard in guards)
         names = Names(procedure.name, self._predicates)
@@ -266,7 +255,9 @@ class Compiler:
             self._actions,
             self._predicates,
         )
-        return Skeleton(functions, explanation, types)
+        source = Source("", procedure.name, "")
+        program = Program(procedure.name, functions, source, __version__, types=types)
+        return Compiled(program, explanation)
 
     def _function(self, name: str, predicate_name: str, optional: tuple[str, ...]) -> Function:
         # One name may belong to two predicates: the goal's namesake is renamed.

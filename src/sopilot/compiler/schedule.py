@@ -169,8 +169,8 @@ class Schedule:
 
     def group(self, group: Group) -> tuple[Step, ...]:
         body = group.body
-        jumping = isinstance(body, FactorNode) and body.operator is First
-        if (group.complete or _is_any(body)) and not jumping:
+        operator = body.operator if isinstance(body, FactorNode) else None
+        if operator is not First and (group.complete or operator is AnyOf):
             self._emit(ReturnStep(self._label("return_result"), self._collect(body)))
             return self._finish()
         met, unmet = VisitMark(), VisitMark()
@@ -325,7 +325,3 @@ class Schedule:
             assert isinstance(step, tuple)
             finished.append(Check(*step, if_met, if_unmet))
         return thread(tuple(finished), self._label)
-
-
-def _is_any(plan: Plan) -> bool:
-    return isinstance(plan, FactorNode) and plan.operator is AnyOf

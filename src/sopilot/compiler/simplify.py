@@ -125,7 +125,9 @@ class Settled:
             if isinstance(left, Dropped):
                 del self.dropped[before:]
                 # Checks before it, and those of every option, are still made.
-                if not children and (not complete or self._all_known(tree, facts)):
+                if not children and (
+                    not complete or all(leaf.question in facts for leaf in leaves(tree))
+                ):
                     return left
                 children.append(child)
                 continue
@@ -136,9 +138,6 @@ class Settled:
         if len(children) == 1 and not otherwise_of(tree):
             return children[0]
         return with_children(tree, tuple(children))
-
-    def _all_known(self, tree: Tree, facts: Facts) -> bool:
-        return all(leaf.question in facts for leaf in leaves(tree))
 
     def _options(self, tree: AnyOf | First, facts: Facts, complete: bool) -> Tree | Dropped:
         children: list[Tree] = []

@@ -343,21 +343,24 @@ def obligations(handbook: Handbook, procedure: Procedure) -> Tree:
     An action's requirement binds every call of it, so a procedure that leaves it
     out does not lift it.
     """
-    tree = _required(handbook.actions[procedure.action], procedure)
+    action, tree = handbook.actions[procedure.action], procedure.requires
+    if action.requires not in (NOTHING, tree):
+        demanded = substitute(action.requires, dict(procedure.arguments))
+        if demanded != tree:
+            # Requirements of every call, such as ownership, come first: strangers learn no details.
+            tree = All((demanded, tree))
     return with_made(handbook, procedure, tree)
 
 
 def with_made(handbook: Handbook, procedure: Procedure, tree: Tree) -> Tree:
     """The tree with each computed argument before its first reader, and the confirmation last:
     the user confirms only what isn't refused."""
+    names = [computed_name(procedure, item) for item in procedure.computed]
+    if confirmation(procedure, handbook.actions[procedure.action]) is not None:
+        names.append(confirmed_name(procedure))
     leaves_made = {
-        name: Leaf(
-            name,
-            tuple(
-                (parameter, Name(parameter)) for parameter in handbook.predicates[name].parameters
-            ),
-        )
-        for name in _made(handbook.actions[procedure.action], procedure)
+        name: Leaf(name, tuple((item, Name(item)) for item in handbook.predicates[name].parameters))
+        for name in names
     }
     for item in procedure.computed:
         if _reads(tree, item.name):
@@ -388,20 +391,3 @@ def _before_use(tree: Tree, name: str, made: Leaf) -> Tree:
 
 def _reads(tree: Tree, name: str) -> bool:
     return any(Name(name) == term for leaf in leaves(tree) for _, term in leaf.arguments)
-
-
-def _required(action: Action, procedure: Procedure) -> Tree:
-    if action.requires in (NOTHING, procedure.requires):
-        return procedure.requires
-    demanded = substitute(action.requires, dict(procedure.arguments))
-    if demanded == procedure.requires:
-        return procedure.requires
-    # Requirements of every call, such as ownership, come first: strangers learn no details.
-    return All((demanded, procedure.requires))
-
-
-def _made(action: Action, procedure: Procedure) -> list[str]:
-    names = [computed_name(procedure, item) for item in procedure.computed]
-    if confirmation(procedure, action) is not None:
-        names.append(confirmed_name(procedure))
-    return names

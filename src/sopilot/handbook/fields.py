@@ -76,16 +76,13 @@ def missing(report: DiagnosticCollector, at: Positioned, key: str, what: str) ->
 
 
 def text(report: DiagnosticCollector, node: Node, what: str) -> str:
-    if isinstance(node, ScalarNode):
-        value = node.value
-        if isinstance(value, str):
-            return value
-        help = "put it in quotes" if value is not None else ""
-        wrong(report, node, what, "text", help)
-    elif isinstance(node, MapNode):
-        wrong(report, node, what, "text", "text that starts with `{` needs quotes")
-    else:
-        wrong(report, node, what, "text")
+    value = node.value if isinstance(node, ScalarNode) else None
+    if isinstance(value, str):
+        return value
+    help = "" if value is None else "put it in quotes"
+    if isinstance(node, MapNode):
+        help = "text that starts with `{` needs quotes"
+    wrong(report, node, what, "text", help)
     return ""
 
 

@@ -179,20 +179,15 @@ def every_otherwise(tree: Tree) -> list[str]:
 
 def leaves(tree: Tree) -> list[Leaf]:
     """Every leaf in source order, repeats included."""
-    leafs: list[Leaf] = []
-    _collect_leaves(tree, leafs)
-    return leafs
-
-
-def _collect_leaves(tree: Tree, leafs: list[Leaf]) -> None:
     if isinstance(tree, Leaf):
-        leafs.append(tree)
-        return
+        return [tree]
+    found: list[Leaf] = []
     for child in tree.children:
         if isinstance(child, Leaf):
-            leafs.append(child)
+            found.append(child)
         else:
-            _collect_leaves(child, leafs)
+            found += leaves(child)
+    return found
 
 
 def names_in(tree: Tree) -> tuple[str, ...]:

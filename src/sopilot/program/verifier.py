@@ -18,6 +18,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.program.model import (
     Act,
     Ask,
+    Branch,
     CallArguments,
     Check,
     Choose,
@@ -34,14 +35,12 @@ from sopilot.program.model import (
 from sopilot.program.walk import (
     Targets,
     bound_before,
-    condition_depth,
     continuations,
     cycles,
     reachable,
     reversed_graph,
     runs_down,
-    slots_in,
-    step_condition,
+    slots_and_depth,
     step_graph,
 )
 
@@ -451,9 +450,12 @@ class _FunctionCheck:
                     message = f"slot `{step.slot}` would hold the results of two different calls"
                     help = f"`{first.label}` already binds it: use another slot"
                     self.step(index, "slot-rebound", message, help)
-            elif (condition := step_condition(step)) is not None:
-                read[index] = tuple(dict.fromkeys(slots_in(condition)))
-                if condition_depth(condition) > DEEPEST_CONDITION:
+                continue
+            condition = step.when if isinstance(step, Branch) else None
+            condition = step.holds if isinstance(step, ReturnStep) else condition
+            if condition is not None:
+                read[index], depth = slots_and_depth(condition)
+                if depth > DEEPEST_CONDITION:
                     message = f"a condition is nested deeper than {DEEPEST_CONDITION} levels"
                     help = "move a part of it into a function of its own"
                     self.step(index, "condition-too-deep", message, help)

@@ -44,7 +44,6 @@ Successors = list[tuple[int, ...]]
 Node = TypeVar("Node", bound=Hashable)
 
 _ENDS = (ReturnStep, CompleteStep, FailStep)
-_JOINED = (Every, Some)
 
 
 def continuations(step: Step) -> Targets:
@@ -60,35 +59,20 @@ def continuations(step: Step) -> Targets:
     return (step.next,)
 
 
-def slots_in(condition: Condition) -> Iterator[str]:
-    """The slots that a condition reads, left to right. Not recursive: conditions may be deep."""
-    waiting = [condition]
-    while waiting:
-        part = waiting.pop()
-        if isinstance(part, Holds):
-            yield part.slot
-        elif isinstance(part, _JOINED):
-            waiting.extend(reversed(part.conditions))
-
-
-def condition_depth(condition: Condition) -> int:
+def slots_and_depth(condition: Condition) -> tuple[tuple[str, ...], int]:
+    """The slots that a condition reads, left to right, each once, and how deep it is nested. Not
+    recursive: conditions may be deep."""
+    slots: dict[str, None] = {}
     deepest = 0
     waiting = [(condition, 1)]
     while waiting:
         part, depth = waiting.pop()
         deepest = max(deepest, depth)
-        if isinstance(part, _JOINED):
-            waiting.extend((inner, depth + 1) for inner in part.conditions)
-    return deepest
-
-
-def step_condition(step: Step) -> Condition | None:
-    """The condition a step evaluates over bound results, if it has one."""
-    if isinstance(step, Branch):
-        return step.when
-    if isinstance(step, ReturnStep):
-        return step.holds
-    return None
+        if isinstance(part, Holds):
+            slots[part.slot] = None
+        elif isinstance(part, Every | Some):
+            waiting.extend([(inner, depth + 1) for inner in reversed(part.conditions)])
+    return tuple(slots), deepest
 
 
 def step_graph(steps: Sequence[Step], targets: Sequence[Targets]) -> Successors:

@@ -22,7 +22,6 @@ class SealedEvent(NamedTuple):
     event: Event
     previous: str
     hash: str
-    format: int = FORMAT
 
 
 class Head(NamedTuple):
@@ -44,9 +43,9 @@ def seal(event: Event, previous: str) -> SealedEvent:
 
 def seal_line(event: Event, previous: str) -> tuple[SealedEvent, str]:
     """``seal`` and ``encode_line`` at once, encoding the event only once."""
-    before, behind = _spelled(event, previous, FORMAT)
+    before, behind = _spelled(event, previous)
     digest = _digest(before, behind)
-    sealed = made(SealedEvent, (event, previous, digest, FORMAT))
+    sealed = made(SealedEvent, (event, previous, digest))
     return sealed, f'{before},"hash":"{digest}",{behind}'
 
 
@@ -59,13 +58,13 @@ def seal_all(events: Iterable[Event], previous: str) -> list[SealedEvent]:
     return sealed
 
 
-def _spelled(event: Event, previous: str, version: int) -> tuple[str, str]:
+def _spelled(event: Event, previous: str) -> tuple[str, str]:
     """The canonical line in two parts, between which the hash belongs; the hash covers the line
     without itself. Hot path: encoding a mapping of ten keys would take twice as long."""
     seq, at, actor, kind, process, frame, payload = event
     when = repr(at) if type(at) is float and isfinite(at) else spell(at)
     return (
-        f'{{"actor":{_quoted(actor)},"at":{when},"format":{version},"frame":{_quoted(frame)}',
+        f'{{"actor":{_quoted(actor)},"at":{when},"format":{FORMAT},"frame":{_quoted(frame)}',
         f'"kind":{_quoted(kind)},"payload":{spell(payload)},"previous":{_quoted(previous)},'
         f'"process":{"null" if process is None else _quoted(process)},"seq":{seq}}}',
     )
@@ -90,7 +89,7 @@ def verify_chain(
         if (
             sealed.event.seq != index
             or (previous is not None and sealed.previous != previous)
-            or sealed.hash != _digest(*_spelled(sealed.event, sealed.previous, sealed.format))
+            or sealed.hash != _digest(*_spelled(sealed.event, sealed.previous))
         ):
             return index
         previous = sealed.hash
@@ -107,7 +106,7 @@ def head(session_id: str, events: Sequence[SealedEvent]) -> Head:
 
 def encode_line(sealed: SealedEvent) -> str:
     """One line without its line feed."""
-    before, behind = _spelled(sealed.event, sealed.previous, sealed.format)
+    before, behind = _spelled(sealed.event, sealed.previous)
     return f'{before},"hash":{_quoted(sealed.hash)},{behind}'
 
 
@@ -141,7 +140,7 @@ def decode_line(line: str) -> SealedEvent:
         entry["frame"],
         entry["payload"],
     )
-    return SealedEvent(event, entry["previous"], entry["hash"], entry["format"])
+    return SealedEvent(event, entry["previous"], entry["hash"])
 
 
 _FIELDS: Mapping[str, tuple[type, ...]] = {

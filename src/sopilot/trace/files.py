@@ -116,16 +116,13 @@ def _object(line: str) -> dict[str, JSON]:
     except (ValueError, RecursionError):
         raise TraceError("this line isn't JSON") from None
     mapping = _mapping(value)
-    if not _is_canonical(mapping, line):
+    try:
+        is_canonical = _line(mapping) == line
+    except ValueError:  # not a finite number
+        is_canonical = False
+    if not is_canonical:
         raise _unusual()
     return mapping
-
-
-def _is_canonical(value: dict[str, JSON], line: str) -> bool:
-    try:
-        return _line(value) == line
-    except ValueError:  # not a finite number
-        return False
 
 
 def _unusual() -> TraceError:
@@ -181,7 +178,13 @@ def verify_trace(
     if broken is not None:
         problems.append(Problem("broken-chain", "this event differs from the sealed one", broken))
     problems.extend(_header_trace_check(trace))
-    problems.extend(_payloads(trace))
+    if _salt(trace) is None:
+        problems.append(Problem("wrong-payload", "the salt of the payloads is invalid"))
+    else:
+        problems.extend(
+            Problem("wrong-payload", f"payload {digest[:12]} was changed")
+            for digest in _other_values(trace)
+        )
     problems.extend(
         Problem("wrong-program", f"the text of program {digest[:12]} doesn't match its hash")
         for digest in sorted(_other_texts(trace))
@@ -225,30 +228,26 @@ def _opening(trace: TraceFile) -> Mapping[str, Any]:
     details: Any = trace.events[0].event.payload.get("details") if trace.events else None
     if is_reference(details):
         # A wrong payload is a problem of its own.
-        stored = trace.payloads.get(str(details["$ref"]))
-        try:
-            recorded = reference(stored, bytes.fromhex(trace.salt)) == details
-        except ValueError:
-            recorded = False
-        details = stored if recorded else details
+        stored, salt = trace.payloads.get(str(details["$ref"])), _salt(trace)
+        if salt is not None and reference(stored, salt) == details:
+            details = stored
     return details if isinstance(details, Mapping) else {}
 
 
-def _payloads(trace: TraceFile) -> Iterator[Problem]:
+def _salt(trace: TraceFile) -> bytes | None:
     try:
-        salt = bytes.fromhex(trace.salt)
+        return bytes.fromhex(trace.salt)
     except ValueError:
-        yield Problem("wrong-payload", "the salt of the payloads is invalid")
-        return
-    for digest in _other_values(trace, salt):
-        yield Problem("wrong-payload", f"payload {digest[:12]} was changed")
+        return None
 
 
-def _other_values(trace: TraceFile, salt: bytes) -> list[str]:
+def _other_values(trace: TraceFile) -> list[str]:
+    """The payloads that aren't what was recorded; all of them without a valid salt."""
+    salt = _salt(trace)
     return [
         digest
         for digest, value in trace.payloads.items()
-        if reference(value, salt)["$ref"] != digest
+        if salt is None or reference(value, salt)["$ref"] != digest
     ]
 
 
@@ -263,21 +262,16 @@ def _other_texts(trace: TraceFile) -> set[str]:
 def as_recorded(trace: TraceFile) -> TraceFile:
     """The trace without forged payloads and program texts, and with the programs that the session's
     opening names."""
-    try:
-        wrong = set(_other_values(trace, bytes.fromhex(trace.salt)))
-    except ValueError:
-        wrong = set(trace.payloads)
+    values, texts = {*_other_values(trace)}, _other_texts(trace)
     named = _opening(trace).get("programs")
     known = named.items() if isinstance(named, Mapping) else trace.programs.items()
     return replace(
         trace,
         # A forger may have put something else than text there.
         programs={goal: digest for goal, digest in known if isinstance(digest, str)},
-        payloads={name: item for name, item in trace.payloads.items() if name not in wrong},
+        payloads={name: item for name, item in trace.payloads.items() if name not in values},
         program_texts={
-            digest: text
-            for digest, text in trace.program_texts.items()
-            if digest not in _other_texts(trace)
+            name: text for name, text in trace.program_texts.items() if name not in texts
         },
     )
 
