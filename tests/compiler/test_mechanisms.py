@@ -77,7 +77,8 @@ def test_the_narrowest_verifier_comes_first_wherever_it_is_written() -> None:
 def test_in_a_benchmark_a_full_state_read_ranks_first_and_is_dropped_if_not_offered() -> None:
     predicate = rule("balance", "look", "scan")
     book = handbook(leaf("balance"), predicate)
-    with_reader = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
+    compiler = Compiler(book.actions, book.predicates, wide_first=True)
+    with_reader = compiler.compile(book, book.procedures["goal"]).program.functions["balance"]
     assert [s.action for s in with_reader.steps if isinstance(s, Act)] == ["scan"]
     assert [[a.action for a in acts] for acts in with_reader.fallbacks] == [["look"]]
     without = compiled(leaf("balance"), predicate, offered="goal look").functions["balance"]
@@ -188,7 +189,8 @@ def test_a_fallback_behind_a_gate_that_nobody_opens_is_left_out() -> None:
         Predicate("in", ("user",), "In.", established_by=ActionCall("find", USER)),
     )
     book = requiring(book, "look", leaf("in"))
-    function = compile_procedure(book, "goal", wide_first=True).program.functions["balance"]
+    compiler = Compiler(book.actions, book.predicates, wide_first=True)
+    function = compiler.compile(book, book.procedures["goal"]).program.functions["balance"]
     assert function.fallbacks == ()
     assert function.notes == ("no fallback: look needs a gate that no step opens",)
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from sopilot.compiler.pipeline import compile_handbook, compile_procedure
+from sopilot.compiler.pipeline import Compiler, compile_handbook, compile_procedure
 from sopilot.compiler.simplify import simplify
 from sopilot.handbook.model import Action, ActionCall, Handbook, Input, Predicate, Procedure
 from sopilot.handbook.requirements import All, AnyOf, First, Leaf, Tree
@@ -42,7 +42,8 @@ def test_a_procedure_alone_is_what_it_is_among_all() -> None:
     assert program_to_yaml(alone.program) == program_to_yaml(whole.program)
     assert alone.program.source.tools == "t"
     assert [one.action for one in alone.explanation.recipes["a"].chosen] == ["look"]
-    wide = compile_procedure(book, "goal", wide_first=True)
+    compiler = Compiler(book.actions, book.predicates, wide_first=True)
+    wide = compiler.compile(book, book.procedures["goal"])
     assert [one.action for one in wide.explanation.recipes["a"].chosen] == ["scan"]
     assert wide.program.source.tools == compile_procedure(book, "goal").program.source.tools == ""
     none = compile_procedure(book, "goal", offered=frozenset({"goal"}))

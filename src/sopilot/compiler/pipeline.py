@@ -33,7 +33,6 @@ from sopilot.compiler.prerequisites import (
     Guard,
     GuardClosure,
     Unopened,
-    hoist,
     order_by_prerequisite,
     unopened_gates,
 )
@@ -50,7 +49,7 @@ from sopilot.compiler.simplify import Dropped, Settled, simplify
 from sopilot.compiler.threading import without_uncalled
 from sopilot.handbook.consistency import obligations
 from sopilot.handbook.model import BUILT_IN, Action, Handbook, Predicate, Procedure
-from sopilot.handbook.requirements import Leaf, Tree, leaves
+from sopilot.handbook.requirements import InOrder, Leaf, Tree, leaves
 from sopilot.handbook.writer import handbook_hash
 from sopilot.messages.diagnostic import Place, did_you_mean
 from sopilot.messages.errors import mistake
@@ -181,8 +180,9 @@ class Compiler:
         tree = simplify(obligations(handbook, procedure), self._closure.same)
         guards = self._closure.close(tree)
         ordered = order_by_prerequisite(tree, guards, self._closure)
-        if any(guard.hoisted for guard in guards):
-            ordered = tree = simplify(hoist(ordered, guards))
+        front = tuple([guard.leaf for guard in guards if guard.hoisted])
+        if front:
+            ordered = tree = simplify(InOrder((*front, ordered)))
         settled = Settled(self._actions, self._predicates, postpones=not self._evidence_complete)
         left = settled.tree(ordered)
         return left if left is tree else simplify(left), guards, settled
@@ -237,12 +237,13 @@ class Compiler:
             # A gate that identifies the customer belongs to every procedure.
             if item.principal and name not in used:
                 functions[names.rule(name)] = self._function(names.rule(name), name, ())
+        ranked = self._recipes.ranked
         explanation = Explanation(
             guards=guards,
-            recipes=self._recipes.among(used),
+            recipes={name: ranked[name] for name in used if name in ranked},
             groups=tuple(entry for entry in factoring.groups if entry.name in functions),
             tree=tree,
-            unchecked=tuple(self._closure.unchecked(required)),
+            unchecked=self._closure.unchecked(required),
             unopened=() if in_front else unopened_gates(tree, guards, self._closure),
             dropped=tuple(settled.dropped),
             postponed=tuple(settled.postponed),
@@ -304,7 +305,6 @@ def compile_procedure(
     *,
     offered: frozenset[str] | None = None,
     tools: str = "",
-    wide_first: bool = False,
 ) -> Compiled:
     """One procedure of one handbook. ``offered`` defaults to every offered action."""
     if procedure not in handbook.procedures:
@@ -314,14 +314,9 @@ def compile_procedure(
             Place(path=f"procedures.{procedure}"),
             did_you_mean(procedure, handbook.procedures),
         )
-    compiler = Compiler(
-        handbook.actions,
-        handbook.predicates,
-        offered=offered,
-        tools=tools,
-        wide_first=wide_first,
-    )
-    return compiler.compile(handbook, handbook.procedures[procedure])
+    compiler = Compiler(handbook.actions, handbook.predicates, offered=offered, tools=tools)
+    goal = handbook.procedures[procedure]
+    return compiler.compile(handbook, goal)
 
 
 def compile_handbook(

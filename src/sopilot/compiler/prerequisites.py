@@ -17,7 +17,7 @@ author's order. ``unopened_gates`` reports checks whose gate may still be shut:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sopilot.handbook.model import Action, Predicate, Recipe
@@ -83,7 +83,11 @@ class GuardClosure:
         """The gates that verifying or opening this leaf needs, each with the action."""
         known = self._of_leaf.get(leaf.key)
         if known is None:
-            known = self._of_leaf[leaf.key] = tuple(self._find(leaf))
+            needed: dict[Leaf, str] = {}
+            for action, demanded in self._demanded(leaf):
+                for gate in required_gates(demanded, self.predicates):
+                    needed.setdefault(self.same.setdefault(gate.key, gate), action)
+            known = self._of_leaf[leaf.key] = tuple(needed.items())
         return known
 
     def needed(self, leaf: Leaf) -> frozenset[Leaf]:
@@ -99,13 +103,6 @@ class GuardClosure:
                         pending.append(gate)
             known = self._needed[leaf.key] = frozenset(leafs)
         return known
-
-    def _find(self, leaf: Leaf) -> Iterable[tuple[Leaf, str]]:
-        needed: dict[Leaf, str] = {}
-        for action, demanded in self._demanded(leaf):
-            for gate in required_gates(demanded, self.predicates):
-                needed.setdefault(self.same.setdefault(gate.key, gate), action)
-        return needed.items()
 
     def _demanded(self, leaf: Leaf) -> Iterator[tuple[str, Tree]]:
         """What the calls that verify or open the leaf require, about its arguments."""
@@ -138,28 +135,20 @@ class GuardClosure:
             self._visit(gate, in_tree, closed, [*path, gate])
             closed[gate] = Guard(gate, action, leaf, hoisted=gate.key not in in_tree)
 
-    def unchecked(self, in_tree: Collection[Leaf]) -> Iterable[tuple[str, Leaf]]:
+    def unchecked(self, in_tree: Collection[Leaf]) -> tuple[tuple[str, Leaf], ...]:
         """Requirements of the verifiers of these leaves that are neither hoisted nor among them.
 
         Only gates that must be open on every path are hoisted: a verifier may serve only one of
         several options. The author gets a warning about other requirements.
         """
-        left_out = (item for leaf in in_tree for item in self._not_hoisted(leaf))
-        return dict.fromkeys(item for item in left_out if item[1] not in in_tree)
-
-    def _not_hoisted(self, leaf: Leaf) -> Iterable[tuple[str, Leaf]]:
-        for action, demanded in self._demanded(leaf):
-            hoisted = required_gates(demanded, self.predicates)
-            for needed in leaves(demanded):
+        found: dict[tuple[str, Leaf], None] = {}
+        for leaf in in_tree:
+            for action, demanded in self._demanded(leaf):
                 # A gate that may only be opened while it is shut has no prerequisite in that.
-                if needed not in hoisted and needed != negate(leaf):
-                    yield action, needed
-
-
-def hoist(tree: Tree, guards: Iterable[Guard]) -> Tree:
-    """``chain(topo(H_T \\ L(T)), T)``."""
-    front = tuple(guard.leaf for guard in guards if guard.hoisted)
-    return InOrder((*front, tree)) if front else tree
+                known = (*required_gates(demanded, self.predicates), negate(leaf), *in_tree)
+                missing = [needed for needed in leaves(demanded) if needed not in known]
+                found |= dict.fromkeys((action, needed) for needed in missing)
+        return tuple(found)
 
 
 def _circular(cycle: list[Leaf]) -> Diagnostic:

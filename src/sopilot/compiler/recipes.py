@@ -14,7 +14,7 @@ guarded action that a model judges or that can't be proven.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sopilot.compiler.factoring import Group, Names
@@ -232,10 +232,6 @@ class ChosenRecipes:
         result = self.predicates[predicate]
         unverified = result.tool_free or result.done is not None
         return () if unverified else self.of(predicate).chosen
-
-    def among(self, predicates: Iterable[str]) -> dict[str, RankedRecipes]:
-        """The ranked recipes of those predicates that have any."""
-        return {name: self.ranked[name] for name in predicates if name in self.ranked}
 
 
 def _called(recipe: Recipe) -> str:

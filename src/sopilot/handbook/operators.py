@@ -186,21 +186,13 @@ def size(value: object) -> int:
 
 def add(left: object, right: object) -> object:
     if _is_number(left) and _is_number(right):
-        return _calculated(_DECIMALS.add, operator.add, numeric(left), numeric(right))
+        return _calculated(_DECIMALS.add, operator.add, left, right)
     if type(left) is not type(right) or not isinstance(left, str | list):
         raise Undecided("`+` needs two numbers, two strings or two lists")
     joined = left + right  # type: ignore[operator]  # checked above
     if len(joined) > 1_000_000:
         raise Undecided("a value is too large")
     return joined
-
-
-def subtract(left: object, right: object) -> object:
-    return _calculated(_DECIMALS.subtract, operator.sub, numeric(left), numeric(right))
-
-
-def multiply(left: object, right: object) -> object:
-    return _calculated(_DECIMALS.multiply, operator.mul, numeric(left), numeric(right))
 
 
 def divide(left: object, right: object) -> object:
@@ -282,15 +274,16 @@ def numeric(value: object) -> int | float:
 def _calculated(
     exactly: Callable[[Decimal, Decimal], Decimal],
     nearly: Callable[[float, float], float],
-    left: float,
-    right: float,
+    left: object,
+    right: object,
 ) -> int | float:
     """In decimals, where both are decimals that somebody wrote, and whole numbers are."""
-    if isinstance(left, int) and isinstance(right, int):
-        return within_range(nearly(left, right))
-    item, other = _written(left), _written(right)
+    one, two = numeric(left), numeric(right)
+    if isinstance(one, int) and isinstance(two, int):
+        return within_range(nearly(one, two))
+    item, other = _written(one), _written(two)
     if item is None or other is None:
-        return within_range(nearly(left, right))
+        return within_range(nearly(one, two))
     try:
         result = exactly(item, other)
     except ArithmeticError as problem:
@@ -328,8 +321,8 @@ OPERATORS: dict[str, Function] = {
     "!=": Function(unequal, 2),
     "in": Function(contains, 2),
     "+": Function(add, 2),
-    "-": Function(subtract, 2),
-    "*": Function(multiply, 2),
+    "-": Function(partial(_calculated, _DECIMALS.subtract, operator.sub), 2),
+    "*": Function(partial(_calculated, _DECIMALS.multiply, operator.mul), 2),
     "/": Function(divide, 2),
     "%": Function(remainder, 2),
     "<": Function(less, 2),

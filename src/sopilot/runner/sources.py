@@ -14,6 +14,7 @@ from sopilot.compiler.pipeline import Compiled, Compiler, Explanation
 from sopilot.files.text import is_program_text, read_text
 from sopilot.handbook.model import Handbook, Procedure
 from sopilot.handbook.reader import load_handbook
+from sopilot.handbook.writer import handbook_hash
 from sopilot.messages.diagnostic import Diagnostic, Place, did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
 from sopilot.program.codec import program_from_yaml
@@ -174,9 +175,10 @@ class TaskSource:
             handbook.actions, handbook.predicates, offered=offered,
             tools=tools or "as-written", wide_first=tools == "full-state",
         )  # fmt: skip
+        digest = handbook_hash(handbook)
         for name, procedure in handbook.procedures.items():
             if goal in (None, name):
-                compiled = compiler.compile(handbook, procedure)
+                compiled = compiler.compile(handbook, procedure, source_hash=digest)
                 yield Unit(f"{self.name}/{name}", handbook.name, handbook, procedure, compiled)
 
 

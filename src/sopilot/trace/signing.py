@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from sopilot.messages.diagnostic import Place
 from sopilot.messages.errors import TraceError, UserMistake, mistake
 from sopilot.trace.chain import Head
-from sopilot.trace.ed25519 import signed_by
 from sopilot.values.json import JSON, canonical
 
 if TYPE_CHECKING:
@@ -154,6 +153,8 @@ def verify_signature(key_hex: str, signature_hex: str, message: bytes) -> bool:
         from cryptography.exceptions import InvalidSignature
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ModuleNotFoundError:
+        from sopilot.trace.ed25519 import signed_by
+
         return signed_by(key_hex, signature_hex, message)
     try:
         ed25519.Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
