@@ -13,6 +13,7 @@ A check that wasn't met may be undecided, so only the wanted result is excluded.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -196,7 +197,8 @@ def _listing(
 
 def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[int]:
     """The nodes in listing order. If possible, a step stays above the step it fell through to."""
-    waiting = _arrivals(nodes, first)
+    reached = reachable(lambda node: nodes[node].targets, [first])
+    waiting = Counter([to for node in reached for to in set(nodes[node].targets)])
     ready = {first}
     order: list[int] = []
     below: int | None = None
@@ -210,19 +212,6 @@ def _order(steps: Sequence[Step], nodes: Sequence[_Node], first: int) -> list[in
             if not waiting[to]:
                 ready.add(to)
     return order
-
-
-def _arrivals(nodes: Sequence[_Node], first: int) -> dict[int, int]:
-    """Node → the number of nodes that go to it."""
-    numbers: dict[int, int] = {}
-    seen = [first]
-    for node in seen:
-        for to in set(nodes[node].targets):
-            if to not in numbers:
-                numbers[to] = 0
-                seen.append(to)
-            numbers[to] += 1
-    return numbers
 
 
 def _falls_to(step: Step, node: _Node) -> int | None:

@@ -546,23 +546,26 @@ _REFUSED = closed_object(
 )
 
 
+SECTIONS: Mapping[str, Schema] = {
+    "handbook": {"type": "string", "pattern": f"^{HANDBOOK_NAME}$"},
+    "says": WORDING.schema,
+    "parameters": _named(IDENTIFIER, _CONSTANT),
+    "actions": _named(IDENTIFIER, ref("action")),
+    "predicates": _named(rf"\s*{SIGNATURE}\s*", ref("predicate")),
+    "requirements": _named(rf"\s*{SIGNATURE}\s*", ref("requirement")),
+    "procedures": _named(IDENTIFIER, ref("procedure")),
+}
+"""The keys of a handbook."""
+
+
 def handbook_schema() -> Schema:
     """JSON Schema, draft 2020-12."""
-    shapes: dict[str, Schema] = {
-        "handbook": {"type": "string", "pattern": f"^{HANDBOOK_NAME}$"},
-        "says": WORDING.schema,
-        "parameters": _named(IDENTIFIER, _CONSTANT),
-        "actions": _named(IDENTIFIER, ref("action")),
-        "predicates": _named(rf"\s*{SIGNATURE}\s*", ref("predicate")),
-        "requirements": _named(rf"\s*{SIGNATURE}\s*", ref("requirement")),
-        "procedures": _named(IDENTIFIER, ref("procedure")),
-    }
     recipes = _operators(RECIPE_OPERATORS, "recipe", {"all": 1, "any": 1})
     trees = _operators(TREE_OPERATORS[:-2], "tree", {"any": 1, "first": 1})
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "sopilot handbook",
-        **closed_object(shapes, ["handbook"]),
+        **closed_object(SECTIONS, ["handbook"]),
         "$defs": {
             "action": _or_nothing(closed(ACTION)),
             "input": {"anyOf": [TYPE.schema, closed(INPUT)]},

@@ -43,7 +43,7 @@ def wrong(
     report.error("wrong-type", message, node, help)
 
 
-def fields(report: DiagnosticCollector, node: Node, known: Sequence[str], what: str) -> Fields:
+def fields(report: DiagnosticCollector, node: Node, known: Collection[str], what: str) -> Fields:
     """The known keys of a mapping; the others are reported."""
     if not isinstance(node, MapNode):
         wrong(report, node, what, "a mapping")
@@ -136,6 +136,10 @@ def bad_identifier(report: DiagnosticCollector, at: Positioned, name: str, what:
         f"`{name}` cannot name {what}: use letters, digits and `_`, and don't start with a digit"
     )
     report.error("bad-identifier", message, at, help)
+
+
+def reserved(report: DiagnosticCollector, at: Positioned, name: str, so: str) -> None:
+    report.error("reserved-name", f"`{name}` means the evidence in a verdict, so {so}", at)
 
 
 def unbound_placeholders(

@@ -26,14 +26,6 @@ _BLOCK_OPEN = (yaml.BlockSequenceStartToken, yaml.BlockMappingStartToken)
 _SIMPLE_SINGLE_QUOTED = re.compile(r"'[^'\"\\\n]*'")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """``fixed`` lines are content (of a scalar that spans lines), even when blank."""
-
-    text: str
-    fixed: bool = False
-
-
 @dataclass(slots=True)
 class _Block:
     """An open block collection: where it stood and where it will stand."""
@@ -51,6 +43,7 @@ class Layout:
         self._text = text
         self._indent: dict[int, int] = {}
         self._shift: dict[int, int] = {}
+        # Lines that are content (of a scalar that spans lines), even when blank.
         self._fixed: set[int] = set()
         self._ends_inside: set[int] = set()
         self._edits: dict[int, list[tuple[int, int, str]]] = {}
@@ -162,22 +155,31 @@ class Layout:
 
     # --- the result ----------------------------------------------------------------
 
-    def lines(self) -> list[Line]:
-        return [self._line(at) for at in range(len(self._lines))]
+    def formatted(self) -> str:
+        done: list[str] = []
+        blank = False
+        for at in range(len(self._lines)):
+            text = self._line(at)
+            if not text and at not in self._fixed:
+                blank = True
+                continue
+            done += ["", text] if done and blank else [text]
+            blank = False
+        return "\n".join(done) + "\n"
 
-    def _line(self, at: int) -> Line:
+    def _line(self, at: int) -> str:
         text = self._lines[at]
         if at in self._shift:
-            return Line(_shifted(text, self._shift[at]), fixed=True)
+            return _shifted(text, self._shift[at])
         if not text.strip(" \t"):
-            return Line("", fixed=at in self._fixed)
+            return ""
         if at not in self._indent:
-            return Line(" " * self._comment_indent(at) + text.strip(" \t"))
+            return " " * self._comment_indent(at) + text.strip(" \t")
         if at not in self._ends_inside:
             text = self._with_comment(at, text)
         for start, end, new in sorted(self._edits.get(at, []), reverse=True):
             text = text[:start] + new + text[end:]
-        return Line(" " * self._indent[at] + text.lstrip(" \t"), fixed=at in self._fixed)
+        return " " * self._indent[at] + text.lstrip(" \t")
 
     def _with_comment(self, at: int, text: str) -> str:
         end = self._content_end.get(at, 0)
@@ -242,7 +244,7 @@ def format_handbook(text: str, source: str = "<input>") -> str:
     if _EXOTIC_BREAK.search(text):
         return text
     text = text if text.endswith("\n") else text + "\n"
-    formatted = _assemble(Layout(text).lines())
+    formatted = Layout(text).formatted()
     try:
         same = _content(formatted) == _content(text)
     except yaml.YAMLError:
@@ -250,20 +252,6 @@ def format_handbook(text: str, source: str = "<input>") -> str:
     if not same:
         raise InternalBug(f"formatting `{source}` would change what it says")
     return formatted
-
-
-def _assemble(lines: list[Line]) -> str:
-    done: list[str] = []
-    blank = 0
-    for line in lines:
-        if not line.text and not line.fixed:
-            blank += 1
-            continue
-        if done and blank:
-            done.append("")
-        done.append(line.text)
-        blank = 0
-    return "\n".join(done) + "\n"
 
 
 def _content(text: str) -> list[tuple[object, ...]]:

@@ -6,16 +6,6 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-HANDBOOK_KEYS = (
-    "handbook",
-    "says",
-    "parameters",
-    "actions",
-    "predicates",
-    "requirements",
-    "procedures",
-)
-
 TYPES = ("string", "number", "integer", "boolean", "object", "array")
 
 TREE_OPERATORS = ("all", "any", "in_order", "first", "not", "when", "requires")

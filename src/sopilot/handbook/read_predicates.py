@@ -51,10 +51,7 @@ def declare(
         return None
     for name, at in signature.parameters.items():
         if name in VERDICT_NAMES:
-            message = (
-                f"`{name}` means the evidence in a verdict, so no parameter can have this name"
-            )
-            report.error("reserved-name", message, at)
+            fields.reserved(report, at, name, "no parameter can have this name")
     return Declaration(signature.name, tuple(signature.parameters), entry)
 
 
@@ -82,12 +79,7 @@ def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicat
     _told_apart(report, result, what)
     special: dict[str, Callable[[], object]] = {
         "verify": lambda: (
-            ()
-            if tool_free or by_user
-            else tuple(
-                with_origins(scope, result["verify"], recipe, what, names, asks)
-                for recipe in read_recipes(result["verify"].value, scope)
-            )
+            () if tool_free or by_user else verified_by(scope, result["verify"], what, names, asks)
         ),
         "ask": lambda: asks,
         "established_by": lambda: _gate_call(result["established_by"], scope),
@@ -188,20 +180,26 @@ def _answers_there(
             report.error("unknown-verdict-name", message, at, did_you_mean(name, answers))
 
 
-def with_origins(
-    scope: Scope,
-    verify: Field,
-    recipe: Recipe,
-    what: str,
-    parameters: Collection[str],
-    asks: tuple[str, ...],
-) -> Recipe:
+def verified_by(
+    scope: Scope, verify: Field, what: str, parameters: Collection[str], asks: tuple[str, ...]
+) -> tuple[Recipe, ...]:
+    """The recipes of a ``verify``, in which every name has an origin."""
     report, what = scope.report, what.replace("the predicate", "the recipe of", 1)
-    resolved, problems = resolved_recipe(recipe, parameters, asks, what, scope.constants)
-    for problem in problems:
-        _, at = _mention(verify, problem.about)
-        report.error(problem.code, problem.message, at, problem.help)
-    for call in resolved if not problems else ():
+    recipes: list[Recipe] = []
+    for recipe in read_recipes(verify.value, scope):
+        resolved, problems = resolved_recipe(recipe, parameters, asks, what, scope.constants)
+        recipes.append(resolved)
+        for problem in problems:
+            _, at = _mention(verify, problem.about)
+            report.error(problem.code, problem.message, at, problem.help)
+        if not problems:
+            _doubtful_calls(report, verify, resolved)
+    return tuple(recipes)
+
+
+def _doubtful_calls(report: DiagnosticCollector, verify: Field, recipe: Recipe) -> None:
+    """Warn of calls that look at one element of many, or at none."""
+    for call in recipe:
         for term in (*(term for _, term in call.arguments), call.each):
             positions = [*map(type, term.steps)] if isinstance(term, Path) else []
             if isinstance(term, Path) and int in positions:
@@ -214,7 +212,6 @@ def with_origins(
             message = f"`{call.action}` is called for each `{call.element}`, but doesn't use it"
             help = f"pass it, or a place in it: `{call.action}({call.element}.…)`"
             report.warning("unused-element", message, _mention(verify, call.element)[0], help)
-    return resolved
 
 
 def _mention(verify: Field, name: str) -> tuple[ScalarNode, Spot | ScalarNode]:
@@ -250,8 +247,7 @@ def _asks(
             )
             report.error("asked-parameter", message, item)
         elif name in VERDICT_NAMES:
-            message = f"`{name}` means the evidence in a verdict, so sopilot doesn't ask for it"
-            report.error("reserved-name", message, item)
+            fields.reserved(report, item, name, "sopilot doesn't ask for it")
         elif name:
             names.append(name)
     return tuple(dict.fromkeys(names))

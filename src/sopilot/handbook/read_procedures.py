@@ -23,8 +23,7 @@ from sopilot.handbook.read_calls import (
     read_call,
     read_signature,
 )
-from sopilot.handbook.read_predicates import with_origins
-from sopilot.handbook.read_recipes import read_recipes
+from sopilot.handbook.read_predicates import verified_by
 from sopilot.handbook.read_requirements import read_requirement
 from sopilot.handbook.requirements import Binding, Name, Term, Tree, substitute
 
@@ -136,10 +135,7 @@ def _computed_argument(key: ScalarNode, node: Node, scope: Scope) -> Computed | 
         return None
     value = read_expression(report, result["value"].value, seen | VERDICT_NAMES, "value")
     what = f"the recipe of `{key.text}`"
-    recipes = tuple(
-        with_origins(scope, result["verify"], recipe, what, scope.names, ())
-        for recipe in read_recipes(result["verify"].value, scope)
-    )
+    recipes = verified_by(scope, result["verify"], what, scope.names, ())
     if value is None:
         return None
     passed = {

@@ -12,8 +12,9 @@ from typing import Any
 
 from sopilot.handbook import fields
 from sopilot.handbook.consistency import check_handbook
+from sopilot.handbook.field_tables import SECTIONS
 from sopilot.handbook.fields import Field, Fields
-from sopilot.handbook.grammar import HANDBOOK_KEYS, HANDBOOK_NAME, VERDICT_NAMES
+from sopilot.handbook.grammar import HANDBOOK_NAME, VERDICT_NAMES
 from sopilot.handbook.model import (
     Action,
     Handbook,
@@ -63,7 +64,7 @@ def load_handbook(text: str | bytes, source: str = "<input>") -> Handbook:
 
 
 def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
-    result = fields.fields(report, root, HANDBOOK_KEYS, "a handbook")
+    result = fields.fields(report, root, SECTIONS, "a handbook")
     if not isinstance(root, MapNode):
         return None
     name = _name(report, root, result)
@@ -142,11 +143,8 @@ def _parameters(report: DiagnosticCollector, result: Fields) -> dict[str, Any]:
     constants: dict[str, Any] = {}
     for key, value in _section(report, result, "parameters"):
         name = fields.identifier(report, key, "a parameter")
-        if name in VERDICT_NAMES:
-            message = (
-                f"`{name}` means the evidence in a verdict, so no parameter can have this name"
-            )
-            report.error("reserved-name", message, key)
+        if name is not None and name in VERDICT_NAMES:
+            fields.reserved(report, key, name, "no parameter can have this name")
         elif name is not None:
             what = f"the parameter `{name}`"
             is_table = not isinstance(value, ScalarNode)
