@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING
-from dataclasses import fields as fields_of_dataclasses
 from typing import Any, NamedTuple
 
 from sopilot.handbook import fields
 from sopilot.handbook.call_syntax import write_term
-from sopilot.handbook.fields import Fields
+from sopilot.handbook.fields import Entry, Fields
 from sopilot.handbook.grammar import (
     ARGUMENTS,
     DURATION,
@@ -309,24 +307,13 @@ GOAL = Kind(_CALL, _written)
 NOT_CONSTANT = r"(?!(true|false|null)$)"
 
 
-class Entry(NamedTuple):
-    """``attribute`` is the model's, where it is called otherwise; ``default`` is the model's."""
-
-    key: str
-    kind: Kind
-    attribute: str = ""
-    default: Any = MISSING
-
-
-Table = tuple[Entry, ...]
+Table = tuple[Entry[Kind], ...]
 
 TABLES: dict[type, Table] = {}
 
 
-def _table(part: type[Any], *entries: Entry) -> Table:
-    defaults = {item.name: item.default for item in fields_of_dataclasses(part)}
-    named = [entry._replace(attribute=entry.attribute or entry.key) for entry in entries]
-    TABLES[part] = tuple(entry._replace(default=defaults[entry.attribute]) for entry in named)
+def _table(part: type[Any], *entries: Entry[Kind]) -> Table:
+    TABLES[part] = fields.filled(part, entries)
     return TABLES[part]
 
 
@@ -389,7 +376,7 @@ def read_plain(
 
 INPUT = _table(
     Input,
-    Entry("type", TYPE),
+    Entry("type", TYPE, default=fields.REQUIRED),
     Entry("says", WORDING),
     Entry("required", FLAG),
     Entry("schema", SCHEMA),
@@ -405,7 +392,7 @@ COMPUTED = _table(
 
 def _write_input(item: Input, handbook: Handbook) -> Value:
     plain = Input(item.name, item.type) == item
-    return item.type if plain else written(item, handbook, {"type": item.type})
+    return item.type if plain else written(item, handbook)
 
 
 INPUTS = Kind(
@@ -467,7 +454,7 @@ CALL_IN_RECIPE: Table = (Entry("call", CALL), Entry("name", NAME), Entry("for_ea
 
 PREDICATE = _table(
     Predicate,
-    Entry("says", WORDING),
+    Entry("says", WORDING, default=fields.REQUIRED),
     Entry("says_not", WORDING),
     Entry("verify", RECIPES, "recipes"),
     Entry("ask", NAMES, "asks"),
@@ -499,12 +486,8 @@ PROCEDURE = _table(
 
 
 def predicate_to_yaml(predicate: Predicate, handbook: Handbook) -> Value:
-    values: dict[str, Value | None] = {"says": WORDING.write(predicate.says, handbook)}
-    if predicate.tool_free:
-        values["verify"] = ARGUMENTS
-    elif predicate.question:
-        values["verify"] = USER
-    return written(predicate, handbook, values)
+    verify = ARGUMENTS if predicate.tool_free else USER if predicate.question else ""
+    return written(predicate, handbook, {"verify": verify} if verify else {})
 
 
 def procedure_to_yaml(procedure: Procedure, handbook: Handbook) -> Value:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import MISSING
+from dataclasses import fields as dataclass_fields
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from sopilot.handbook.grammar import LANGUAGES, RESERVED, Translated, is_identifier
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode, is_surprising
@@ -19,6 +21,35 @@ class Field(NamedTuple):
 
 
 Fields = Mapping[str, Field]
+
+K = TypeVar("K")
+REQUIRED: Any = object()
+
+
+class Entry(NamedTuple, Generic[K]):
+    """A field in a table: how it is read and written. ``attribute`` is the name in the model, if
+    it differs. The default is the model's unless ``default`` is set."""
+
+    key: str
+    kind: K
+    attribute: str = ""
+    default: Any = MISSING
+
+
+def filled(part: type[Any], listed: Sequence[Entry[K]]) -> tuple[Entry[K], ...]:
+    """The entries with the attributes and defaults of a part of the model."""
+    defaults = {
+        item.name: item.default if item.default_factory is MISSING else item.default_factory()
+        for item in dataclass_fields(part)
+    }
+    result = []
+    for entry in listed:
+        attribute, default = entry.attribute or entry.key, entry.default
+        if default is MISSING:
+            default = defaults.get(attribute, MISSING)
+        default = REQUIRED if default is MISSING else default
+        result.append(entry._replace(attribute=attribute, default=default))
+    return tuple(result)
 
 
 def describe(node: Node) -> str:

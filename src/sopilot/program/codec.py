@@ -47,11 +47,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING
-from dataclasses import fields as dataclass_fields
 from typing import Any, NamedTuple
 
-from sopilot.handbook.fields import constant, entries, fields, flag, missing, text, worded, wrong
+from sopilot.handbook import fields
+from sopilot.handbook.fields import REQUIRED, Entry
 from sopilot.handbook.grammar import Translated
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode
 from sopilot.handbook.requirements import Constant, Path, Scalar
@@ -213,7 +212,7 @@ def _list_of(kind: Kind, what: str = "", *, inline: bool = False) -> Kind:
 
     def read(report: DiagnosticCollector, node: Node, name: str) -> tuple[Any, ...]:
         if not isinstance(node, ListNode):
-            wrong(report, node, name, "a list")
+            fields.wrong(report, node, name, "a list")
             return ()
         values = [kind.read(report, item, what or f"an entry of {name}") for item in node.items]
         return tuple(value for value in values if value is not None)
@@ -231,7 +230,7 @@ def _mapping_of(kind: Kind, what: str = "") -> Kind:
     def read(report: DiagnosticCollector, node: Node, name: str) -> dict[str, Any]:
         return {
             key.text: kind.read(report, value, f"{what}`{key.text}`")
-            for key, value in entries(report, node, name)
+            for key, value in fields.entries(report, node, name)
         }
 
     def write(values: Mapping[str, Any]) -> Value:
@@ -254,7 +253,7 @@ def _read_whole(report: DiagnosticCollector, node: Node, what: str) -> int:
     value = node.value if isinstance(node, ScalarNode) else None
     if isinstance(value, int) and not isinstance(value, bool):
         return value
-    wrong(report, node, what, "a whole number")
+    fields.wrong(report, node, what, "a whole number")
     return 0
 
 
@@ -267,7 +266,7 @@ def _read_version(report: DiagnosticCollector, node: Node, what: str) -> int:
 
 
 def _read_constant(report: DiagnosticCollector, node: Node, what: str) -> object:
-    return constant(report, node, what) if isinstance(node, ScalarNode) else _json_of(node)
+    return fields.constant(report, node, what) if isinstance(node, ScalarNode) else _json_of(node)
 
 
 def _write_constant(value: Any) -> str:
@@ -281,7 +280,7 @@ def _read_schema(report: DiagnosticCollector, node: Node, what: str) -> Mapping[
         return {"type": value}
     if isinstance(value, dict):
         return value
-    wrong(report, node, what, "a type or a JSON Schema")
+    fields.wrong(report, node, what, "a type or a JSON Schema")
     return {}
 
 
@@ -295,14 +294,14 @@ def _write_schema(schema: Mapping[str, object]) -> str:
 def _read_object_schema(report: DiagnosticCollector, node: Node, what: str) -> object:
     if isinstance(node, MapNode):
         return _json_of(node)
-    wrong(report, node, what, "a JSON Schema object")
+    fields.wrong(report, node, what, "a JSON Schema object")
     return None
 
 
 def _read_call_arguments(report: DiagnosticCollector, node: Node, what: str) -> CallArguments:
     return tuple(
-        (key.text, _argument_from_scalar(constant(report, value, f"`{key.text}`")))
-        for key, value in entries(report, node, what)
+        (key.text, _argument_from_scalar(fields.constant(report, value, f"`{key.text}`")))
+        for key, value in fields.entries(report, node, what)
     )
 
 
@@ -311,7 +310,7 @@ def _read_arguments(report: DiagnosticCollector, node: Node, what: str) -> CallA
     arguments = _read_call_arguments(report, node, what)
     for name, argument in arguments:
         if isinstance(argument, Path):
-            wrong(report, node, f"`{name}`", "a value, not a place in an answer")
+            fields.wrong(report, node, f"`{name}`", "a value, not a place in an answer")
     return tuple(item for item in arguments if not isinstance(item[1], Path))
 
 
@@ -320,10 +319,10 @@ def _write_arguments(arguments: CallArguments) -> str:
 
 
 def _read_each(report: DiagnosticCollector, node: Node, what: str) -> tuple[Path | None, str]:
-    where, _, element = text(report, node, what).partition(" as ")
+    where, _, element = fields.text(report, node, what).partition(" as ")
     path = path_from_text(where)
     if path is None or not element:
-        wrong(report, node, what, "a list like `read.items as item`")
+        fields.wrong(report, node, what, "a list like `read.items as item`")
     return path, element
 
 
@@ -346,7 +345,7 @@ def _read_condition(report: DiagnosticCollector, node: Node, what: str) -> Condi
             parts = tuple(_read_condition(report, part, what) for part in inner.items)
             return Every(parts) if key.text == "all" else Some(parts)
     expected = "a slot, `not slot`, `true`, `false`, `{all: […]}` or `{any: […]}`"
-    wrong(report, node, "a condition", expected)
+    fields.wrong(report, node, "a condition", expected)
     return Always(True)
 
 
@@ -362,24 +361,24 @@ def _write_condition(condition: Condition | None) -> str:
 
 
 def _read_kind(report: DiagnosticCollector, node: Node, what: str) -> model.Kind:
-    word = text(report, node, what)
+    word = fields.text(report, node, what)
     if word in set(model.Kind):
         return model.Kind(word)
     kinds = ", ".join(f"`{kind}`" for kind in model.Kind)
-    wrong(report, node, what, f"one of {kinds}")
+    fields.wrong(report, node, what, f"one of {kinds}")
     return model.Kind.RULE
 
 
 def _read_judged_by(report: DiagnosticCollector, node: Node, what: str) -> bool:
-    if text(report, node, what) != "model":
-        wrong(report, node, what, "`model`")
+    if fields.text(report, node, what) != "model":
+        fields.wrong(report, node, what, "`model`")
     return True
 
 
 def _read_step(report: DiagnosticCollector, node: Node, what: str) -> Step | None:
     """The step, with harmless values in place of mistakes; ``None`` if its kind is unclear."""
     if not isinstance(node, MapNode):
-        wrong(report, node, "a step", "a mapping")
+        fields.wrong(report, node, "a step", "a mapping")
         return None
     verbs = [key.text for key, _ in node.pairs if key.text in _BY_VERB]
     if len(verbs) != 1:
@@ -396,7 +395,7 @@ def _read_act(report: DiagnosticCollector, node: Node, what: str) -> Act | None:
     step = _read_step(report, node, what)
     if step is None or isinstance(step, Act):
         return step
-    wrong(report, node, what, "an `act` step")
+    fields.wrong(report, node, what, "an `act` step")
     return None
 
 
@@ -404,10 +403,10 @@ def _write_step(step: Step) -> dict[str, Value]:
     return _written(step, _BY_TYPE[type(step)])
 
 
-TEXT = Kind(text, text_to_yaml)
-WORDING = Kind(worded, text_to_yaml)
+TEXT = Kind(fields.text, text_to_yaml)
+WORDING = Kind(fields.worded, text_to_yaml)
 CLOSING = _or_null(WORDING, "")
-FLAG = Kind(flag, scalar_to_yaml, False)
+FLAG = Kind(fields.flag, scalar_to_yaml, False)
 WHOLE_NUMBER = Kind(_read_whole, scalar_to_yaml, 0)
 VERSION = Kind(_read_version, scalar_to_yaml, FORMAT)
 TEXTS = _list_of(TEXT)
@@ -428,36 +427,16 @@ FALLBACKS = _list_of(_list_of(ACT, "a part of a fallback", inline=True), "a fall
 
 # --- tables -------------------------------------------------------------------------------
 
-_REQUIRED: Any = object()
-
-
-class Entry(NamedTuple):
-    """``attribute`` is the name in the model, if it differs; two names share a pair of values. The
-    default is the model's unless ``default`` is set."""
-
-    key: str
-    kind: Kind
-    attribute: str = ""
-    default: Any = MISSING
-
 
 class Table(NamedTuple):
+    """An entry with two attributes reads and writes a pair of values."""
+
     make: Callable[..., Any]
-    entries: tuple[Entry, ...]
+    entries: tuple[Entry[Kind], ...]
 
 
-def _table(part: type[Any], *entries: Entry) -> Table:
-    defaults = {
-        item.name: item.default if item.default_factory is MISSING else item.default_factory()
-        for item in dataclass_fields(part)
-    }
-    filled = []
-    for entry in entries:
-        attribute = entry.attribute or entry.key
-        default = defaults.get(attribute, MISSING) if entry.default is MISSING else entry.default
-        default = _REQUIRED if default is MISSING else default
-        filled.append(Entry(entry.key, entry.kind, attribute, default))
-    return Table(part, tuple(filled))
+def _table(part: type[Any], *entries: Entry[Kind]) -> Table:
+    return Table(part, fields.filled(part, entries))
 
 
 def _read(
@@ -469,16 +448,16 @@ def _read(
     **values: object,
 ) -> Any:
     """Read a part. ``at`` is where a missing field is reported; ``values`` are read already."""
-    result = fields(report, node, [entry.key for entry in table.entries], what)
+    result = fields.fields(report, node, [entry.key for entry in table.entries], what)
     for entry in table.entries:
-        if entry.key not in result and entry.default is _REQUIRED and isinstance(node, MapNode):
-            missing(report, at or node, entry.key, what)
+        if entry.key not in result and entry.default is REQUIRED and isinstance(node, MapNode):
+            fields.missing(report, at or node, entry.key, what)
         if entry.attribute in values:
             continue
         if entry.key in result:
             value = entry.kind.read(report, result[entry.key].value, f"`{entry.key}`")
         else:
-            value = entry.kind.empty if entry.default is _REQUIRED else entry.default
+            value = entry.kind.empty if entry.default is REQUIRED else entry.default
         names = entry.attribute.split()
         values.update(zip(names, value if len(names) > 1 else (value,), strict=True))
     return table.make(**values)
@@ -490,7 +469,7 @@ def _written(part: Any, table: Table) -> dict[str, Value]:
     for entry in table.entries:
         values = tuple(getattr(part, name) for name in entry.attribute.split())
         value = values if len(values) > 1 else values[0]
-        if entry.default is _REQUIRED or value != entry.default:
+        if entry.default is REQUIRED or value != entry.default:
             written[entry.key] = entry.kind.write(value)
     return written
 
@@ -509,8 +488,8 @@ _NEXT = Entry("next", TEXT)
 OPTION = _table(Option, Entry("name", TEXT), Entry("to", TEXT, "target"), _SAYS)
 
 
-def _step(part: type[Any], verb: str, kind: Kind, attribute: str, *entries: Entry) -> Table:
-    return _table(part, _LABEL, Entry(verb, kind, attribute, _REQUIRED), *entries)
+def _step(part: type[Any], verb: str, kind: Kind, attribute: str, *entries: Entry[Kind]) -> Table:
+    return _table(part, _LABEL, Entry(verb, kind, attribute, REQUIRED), *entries)
 
 
 _STEP_TABLES = (
@@ -604,7 +583,7 @@ SOURCE = _table(
 
 PROGRAM = _table(
     Program,
-    Entry("sopilot_program", VERSION, "format", _REQUIRED),
+    Entry("sopilot_program", VERSION, "format", REQUIRED),
     Entry("entry", TEXT),
     Entry("compiler", TEXT, default=""),
     Entry(
@@ -649,7 +628,7 @@ def program_from_yaml(written: str, source: str = "<input>") -> Program:
     mistakes: list[Diagnostic] = []
     unread: set[str] = set()
     body = child(root, "functions")
-    for key, value in entries(report, body, "`functions`") if body is not None else ():
+    for key, value in fields.entries(report, body, "`functions`") if body is not None else ():
         places[key.text, WHOLE] = Place(source, key.line, key.column)
         steps = child(value, "steps")
         for index, item in enumerate(steps.items if isinstance(steps, ListNode) else ()):

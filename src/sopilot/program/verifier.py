@@ -22,8 +22,6 @@ from sopilot.program.model import (
     CallArguments,
     Check,
     Choose,
-    CompleteStep,
-    FailStep,
     Function,
     Kind,
     Local,
@@ -33,6 +31,7 @@ from sopilot.program.model import (
     step_kind,
 )
 from sopilot.program.walk import (
+    ENDS,
     Targets,
     bound_before,
     continuations,
@@ -57,7 +56,6 @@ DEEPEST_CONDITION = 24
 """The deepest condition that can be read back from a file."""
 
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
-_ENDS = (ReturnStep, CompleteStep, FailStep)
 _NAME_HELP = "a name has letters, digits and underscores, and does not start with a digit"
 
 
@@ -334,7 +332,7 @@ class _FunctionCheck:
                 known.update(step.wants)
             elif isinstance(step, Choose):
                 self._check_choose(index, step)
-            elif isinstance(step, _ENDS) and (
+            elif isinstance(step, ENDS) and (
                 isinstance(step, ReturnStep) is (function.kind is Kind.PROCESS)
             ):
                 message = f"a {function.kind} does not end with `{step_kind(step)}`"

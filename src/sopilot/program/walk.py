@@ -43,7 +43,7 @@ Successors = list[tuple[int, ...]]
 
 Node = TypeVar("Node", bound=Hashable)
 
-_ENDS = (ReturnStep, CompleteStep, FailStep)
+ENDS = (ReturnStep, CompleteStep, FailStep)
 
 
 def continuations(step: Step) -> Targets:
@@ -54,7 +54,7 @@ def continuations(step: Step) -> Targets:
         return step.then, step.otherwise
     if isinstance(step, Choose):
         return tuple([option.target for option in step.options])
-    if isinstance(step, _ENDS):
+    if isinstance(step, ENDS):
         return ()
     return (step.next,)
 

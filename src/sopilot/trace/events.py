@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, get_args
 
 from sopilot.values.json import JSON, Fields
 
@@ -240,16 +240,7 @@ ToolOperation = Start | Amend | Call | Return | SelectBranch | EmitArtifact | Co
 Observation = DomainCall | DomainResult | UserSaid | AssistantSaid | Decision | Note
 Operation = ToolOperation | Observation | BindEvidence | JudgeCheck
 
-TOOL_OPERATIONS: tuple[type[ToolOperation], ...] = (
-    Start,
-    Amend,
-    Call,
-    Return,
-    SelectBranch,
-    EmitArtifact,
-    Complete,
-    Fail,
-)
+TOOL_OPERATIONS: tuple[type[ToolOperation], ...] = get_args(ToolOperation)
 
 DECISIONS = ("approve", "reject", "amend", "expire")
 OPENED = "opened"
