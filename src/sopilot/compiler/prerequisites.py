@@ -141,14 +141,14 @@ class GuardClosure:
         Only gates that must be open on every path are hoisted: a verifier may serve only one of
         several options. The author gets a warning about other requirements.
         """
-        found: dict[tuple[str, Leaf], None] = {}
+        open_requirements: dict[tuple[str, Leaf], None] = {}
         for leaf in in_tree:
             for action, demanded in self._demanded(leaf):
                 # A gate that may only be opened while it is shut has no prerequisite in that.
                 known = (*required_gates(demanded, self.predicates), negate(leaf), *in_tree)
                 missing = [needed for needed in leaves(demanded) if needed not in known]
-                found |= dict.fromkeys((action, needed) for needed in missing)
-        return tuple(found)
+                open_requirements |= dict.fromkeys((action, needed) for needed in missing)
+        return tuple(open_requirements)
 
 
 def _circular(cycle: list[Leaf]) -> Diagnostic:

@@ -278,12 +278,12 @@ def _calculated(
     right: object,
 ) -> int | float:
     """In decimals, where both are decimals that somebody wrote, and whole numbers are."""
-    one, two = numeric(left), numeric(right)
-    if isinstance(one, int) and isinstance(two, int):
-        return within_range(nearly(one, two))
-    item, other = _written(one), _written(two)
+    first, second = numeric(left), numeric(right)
+    if isinstance(first, int) and isinstance(second, int):
+        return within_range(nearly(first, second))
+    item, other = _written(first), _written(second)
     if item is None or other is None:
-        return within_range(nearly(one, two))
+        return within_range(nearly(first, second))
     try:
         result = exactly(item, other)
     except ArithmeticError as problem:

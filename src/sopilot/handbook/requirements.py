@@ -181,13 +181,13 @@ def leaves(tree: Tree) -> list[Leaf]:
     """Every leaf in source order, repeats included."""
     if isinstance(tree, Leaf):
         return [tree]
-    found: list[Leaf] = []
+    leafs: list[Leaf] = []
     for child in tree.children:
         if isinstance(child, Leaf):
-            found.append(child)
+            leafs.append(child)
         else:
-            found += leaves(child)
-    return found
+            leafs += leaves(child)
+    return leafs
 
 
 def names_in(tree: Tree) -> tuple[str, ...]:
