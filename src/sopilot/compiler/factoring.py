@@ -56,9 +56,8 @@ _Part = tuple[Tree, Plan, _Keys]
 
 
 class Factoring:
-    def __init__(self, name: Naming, budget: int = LEAF_BUDGET) -> None:
+    def __init__(self, name: Naming) -> None:
         self._name = name
-        self._budget = budget
         self.groups: list[Group] = []
 
     def plan(self, tree: Tree) -> Plan:
@@ -77,7 +76,7 @@ class Factoring:
             for child in tree.children
         ]
         kind = type(tree)
-        while len(parts) > self._budget:
+        while len(parts) > LEAF_BUDGET:
             shorter = self._cut(kind, parts, inside)
             if len(shorter) == len(parts):
                 break
@@ -92,7 +91,7 @@ class Factoring:
     def _lighten(self, parts: list[_Part], complete: bool) -> _Keys:
         """Move the heaviest compound children out until the rest fits the budget."""
         keys = _union(parts)
-        if len(keys) <= self._budget:
+        if len(keys) <= LEAF_BUDGET:
             return keys
         heavy = sorted(
             (i for i, (_, plan, _) in enumerate(parts) if isinstance(plan, FactorNode)),
@@ -103,14 +102,14 @@ class Factoring:
             if every_otherwise(tree) not in ([], [otherwise_of(tree)]) or len(held) == 1:
                 continue
             group = self._group(
-                tree, plan, complete, f"more than {self._budget} checks in one frame"
+                tree, plan, complete, f"more than {LEAF_BUDGET} checks in one frame"
             )
             factor_node: Plan = group
             if otherwise_of(tree):
                 factor_node = FactorNode(type(tree), (group,), otherwise_of(tree))
             parts[position] = (tree, factor_node, frozenset((group,)))
             keys = _union(parts)
-            if len(keys) <= self._budget:
+            if len(keys) <= LEAF_BUDGET:
                 break
         return keys
 
@@ -124,7 +123,7 @@ class Factoring:
                 runs += [self._run(kind, run, complete), part] if run else [part]
                 run, held = [], set()
                 continue
-            if run and len(held | part[2]) > self._budget:
+            if run and len(held | part[2]) > LEAF_BUDGET:
                 runs.append(self._run(kind, run, complete))
                 run, held = [], set()
             run.append(part)
@@ -138,7 +137,7 @@ class Factoring:
             return run[0]
         tree: Tree = kind(tuple(part for part, _, _ in run)) if len(run) > 1 else run[0][0]
         body = FactorNode(kind, tuple(plan for _, plan, _ in run)) if len(run) > 1 else run[0][1]
-        group = self._group(tree, body, complete, f"a list of more than {self._budget} checks")
+        group = self._group(tree, body, complete, f"a list of more than {LEAF_BUDGET} checks")
         return tree, group, frozenset((group,))
 
     def _group(self, tree: Tree, body: Plan, complete: bool, because: str) -> Group:

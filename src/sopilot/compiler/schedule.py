@@ -141,7 +141,7 @@ class Schedule:
     _slots: dict[str, str] = field(default_factory=dict)
     _slot_names: dict[str, int] = field(default_factory=dict)
     _known: dict[str, bool | None] = field(default_factory=dict)
-    _undo: list[tuple[str, bool | None, bool]] = field(default_factory=list)
+    """The results on the way to the next step; ``None``: bound, and either may be so."""
     _refusals: dict[str, VisitMark] = field(default_factory=dict)
 
     # --- whole functions -------------------------------------------------------------
@@ -198,14 +198,15 @@ class Schedule:
             met.used = unmet.used = True
             self._emit(Branch(self._label("decide"), condition, "", ""), (met, unmet))
         elif plan.operator is First:
-            before = len(self._undo)
+            before = self._known
             for child in plan.children[:-1]:
                 following = VisitMark()
+                self._known = dict(before)
                 self._jump(child, met, following, accept_is_next=False)
-                self._forget(before)
                 self._place(following)
+            self._known = dict(before)
             self._jump(plan.children[-1], met, unmet, accept_is_next=accept_is_next)
-            self._forget(before)
+            self._known = before
         elif not plan.children:
             # Nothing is demanded: fall through, or say so where the code must jump.
             if not accept_is_next:
@@ -235,13 +236,13 @@ class Schedule:
             met.used = True
         label = numbered(f"check_{slot}", self._labels)
         self._steps.append(((label, function, arguments, slot, wanted), (met, unmet)))
-        self._learn(slot, wanted)
+        self._known[slot] = wanted
 
     def _first_complete(self, plan: FactorNode, met: VisitMark, unmet: VisitMark) -> None:
         """``first`` whose options collect all their evidence before each decision."""
         for position, child in enumerate(plan.children):
             last = position == len(plan.children) - 1
-            before = len(self._undo)
+            before, self._known = self._known, dict(self._known)
             following = unmet if last else VisitMark()
             if isinstance(child, FactorNode):
                 condition = self._collect(child)
@@ -249,7 +250,7 @@ class Schedule:
                 self._emit(Branch(self._label("decide"), condition, "", ""), (met, following))
             else:
                 self._check(child, met, following, accept_is_next=False)
-            self._forget(before)
+            self._known = before
             if not last:
                 self._place(following)
 
@@ -268,22 +269,8 @@ class Schedule:
         if slot not in self._known:
             label = self._label(f"check_{slot}")
             self._emit((label, function, arguments, slot, wanted))
-            self._learn(slot, None)
+            self._known[slot] = None
         return Holds(slot, wanted)
-
-    # --- results on the way here ---------------------------------------------------------
-
-    def _learn(self, slot: str, value: bool | None) -> None:
-        self._undo.append((slot, self._known.get(slot), slot in self._known))
-        self._known[slot] = value
-
-    def _forget(self, before: int) -> None:
-        while len(self._undo) > before:
-            slot, value, present = self._undo.pop()
-            if present:
-                self._known[slot] = value
-            else:
-                del self._known[slot]
 
     # --- names and marks -------------------------------------------------------------
 
