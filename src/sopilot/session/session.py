@@ -557,7 +557,7 @@ class Session:
         last = sealed[-1]
         head = made(Head, (before.session_id, last.event.seq, last.hash))
         batch = made(
-            Batch, (before, sealed, payloads, summary, programs or {}, lines, actions, head)
+            Batch, (before, head, sealed, lines, payloads, summary, programs or {}, actions)
         )
         store, now, seconds = self._store, self.clock.now(), settings.lease_seconds
         if self._new is None:

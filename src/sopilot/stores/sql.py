@@ -505,7 +505,7 @@ def state_columns(summary: Mapping[str, JSON]) -> tuple[str, int]:
 
 def encoded_lines(batch: Batch) -> list[bytes]:
     try:
-        return [line.encode() for line in batch.encoded()]
+        return [line.encode() for line in batch.lines]
     except UnicodeEncodeError as problem:
         raise WriteRefused(f"this cannot be written as UTF-8: {problem}") from problem
 

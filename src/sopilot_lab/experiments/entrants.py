@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sopilot.agent.approvers import ModelUser, ScriptedUser
+from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.judging import PredicateJudge
-from sopilot.agent.reference.reading import frame_in, read_facts
+from sopilot.agent.reference.reading import read_facts
 from sopilot.agent.reference.replies import Replies
 from sopilot.agent.retries import Retries
 from sopilot.agent.toolbox import END_SESSION
@@ -29,7 +29,8 @@ from sopilot.protocols import (
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
 from sopilot.views.step_tool import STEP_NAMES
-from sopilot_lab.experiments.misbehaviour import Misbehaving, Misbehaviour
+from sopilot_lab.experiments.misbehaviour import Misbehaving, Misbehaviour, frame_in
+from sopilot_lab.experiments.model_user import ModelUser
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.source import SopbenchTask
 

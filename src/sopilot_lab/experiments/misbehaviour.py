@@ -12,7 +12,7 @@ from typing import Final
 
 from sopilot.agent.reference.executor import MachineExecutor, Reference
 from sopilot.agent.reference.judging import PredicateJudge
-from sopilot.agent.reference.reading import Facts, frame_in
+from sopilot.agent.reference.reading import Facts
 from sopilot.agent.reference.replies import Replies
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelReply, ModelRequest, ToolSchema, inputs_of, required_of
@@ -205,6 +205,12 @@ class MachineMisbehaviour:
             return None
         values = {name: known[name] for name in inputs_of(tool) if known.get(name) is not None}
         return self._replies.tool(tool.name, values)
+
+
+def frame_in(request: ModelRequest) -> str:
+    """The text of the frame message; empty if there is none."""
+    last = request.messages[-1] if len(request.messages) > 1 else None
+    return last.content if last is not None and last.role == "system" else ""
 
 
 class _Tempted(MachineExecutor):

@@ -130,12 +130,6 @@ def read_facts(request: ModelRequest) -> Facts:
     return facts
 
 
-def frame_in(request: ModelRequest) -> str:
-    """The text of the frame message; empty if there is none."""
-    last = request.messages[-1] if len(request.messages) > 1 else None
-    return last.content if last is not None and last.role == "system" else ""
-
-
 def _read_user(facts: Facts, text: str) -> None:
     if not facts.request:
         facts.request = text
