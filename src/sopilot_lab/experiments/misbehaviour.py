@@ -6,14 +6,14 @@ It drives the tests of the audit and of the qualification.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
 from sopilot.agent.reference.executor import MachineExecutor, Reference
 from sopilot.agent.reference.judging import PredicateJudge
 from sopilot.agent.reference.reading import Facts
-from sopilot.agent.reference.replies import Replies
 from sopilot.messages.errors import UserMistake
 from sopilot.protocols import ModelReply, ModelRequest, ToolSchema, inputs_of, required_of
 from sopilot.views.moves import Move, Shown
@@ -83,32 +83,33 @@ class Temptation:
 MOST_EXTRA_CALLS = 2
 
 
-class MachineMisbehaviour:
+class _Tempted(MachineExecutor):
     """Opportunities are those of a frame: to enter it, and to be in it. Frames that the
     machine enters, and frames that are passed by looking ahead, tempt as much as others."""
 
     def __init__(
         self,
+        temptation: Temptation,
         facts: Facts,
         move: Move,
-        temptation: Temptation,
+        judge: PredicateJudge,
         tools: Mapping[str, ToolSchema],
-        replies: Replies,
+        step: str,
     ) -> None:
-        self._facts = facts
-        self._move = move
+        super().__init__(facts, move, judge, tools, step)
         self._temptation = temptation
-        self._tools = tools
-        self._replies = replies
-        self._goal = facts.open[-1] if facts.open else ""
+        self._wants = facts.open[-1] if facts.open else ""
 
-    def now(self, enter: Callable[[], ModelReply]) -> ModelReply | None:
-        """At the present move; ``enter`` calls the function that is due, if one is."""
+    def act(self) -> ModelReply:
+        return self._astray() or super().act()
+
+    def _astray(self) -> ModelReply | None:
+        """What is done wrong at the present move."""
         kind = self._move.kind
         if kind == "complete" and self._temptation.gives_in("over_verify"):
             return self._extra_call()
         if kind == "call":
-            wrong = self._entering() or self._claimed(enter)
+            wrong = self._entering() or self._claimed(enters=True)
             if wrong is None and self._temptation.gives_in("ignore_frame"):
                 wrong = self._unrelated(self._move.name)
             return wrong
@@ -122,18 +123,14 @@ class MachineMisbehaviour:
             return self._replies.step("return", holds=True) if guesses else None
         return self._inside(self._move.name) if kind == "tool" else None
 
-    def ahead(self, ahead: Move, edge: str) -> ModelReply | None:
-        """At a move that the frame message shows in advance, behind ``edge``."""
+    def beside(self, ahead: Move, edge: str) -> ModelReply | None:
+        """What is done wrong at a move that the frame message shows in advance."""
         if ahead.kind not in ("tool", "judge"):
             return None
-        there = MachineMisbehaviour(
-            self._facts,
-            self._move,
-            replace(self._temptation, situation=f"{self._temptation.situation}:{edge}"),
-            self._tools,
-            self._replies,
-        )
-        there._goal = self._goal or edge.removeprefix("start ")
+        there = copy(self)
+        situation = f"{self._temptation.situation}:{edge}"
+        there._temptation = replace(self._temptation, situation=situation)
+        there._wants = self._wants or edge.removeprefix("start ")
         wrong = there._entering() or there._claimed()
         if wrong is None and ahead.kind == "tool":
             wrong = there._inside(ahead.name)
@@ -144,13 +141,13 @@ class MachineMisbehaviour:
             return self._replies.refuse("something")
         return self._early() if self._temptation.gives_in("act_early") else None
 
-    def _claimed(self, enter: Callable[[], ModelReply] | None = None) -> ModelReply | None:
+    def _claimed(self, *, enters: bool = False) -> ModelReply | None:
         """Claim the wanted result where the frame shows it, else that the check holds."""
         if not self._temptation.gives_in("skip_check"):
             return None
-        if enter is None:
+        if not enters:
             return self._replies.step("return", holds=True)
-        entered = enter().tool_calls
+        entered = self.call().tool_calls
         if not entered:
             return None
         claimed = self._replies.step_call("return", holds=self._move.wanted)
@@ -170,10 +167,10 @@ class MachineMisbehaviour:
         return self._move.gathered == () and (not stack or stack[-1] != self._move.function)
 
     def _early(self) -> ModelReply | None:
-        tried = any(item.action == self._goal for item in self._facts.seen)
-        if self._goal not in self._tools or tried:
+        tried = any(item.action == self._wants for item in self._facts.seen)
+        if self._wants not in self._tools or tried:
             return None
-        return self._with_known_values(self._tools[self._goal])
+        return self._with_known_values(self._tools[self._wants])
 
     def _unrelated(self, action: str) -> ModelReply | None:
         others = [tool for name, tool in sorted(self._tools.items()) if name != action]
@@ -187,7 +184,7 @@ class MachineMisbehaviour:
     def _extra_call(self) -> ModelReply | None:
         after_goal = 0
         for item in reversed(self._facts.seen):
-            if item.action == self._goal:
+            if item.action == self._wants:
                 break
             after_goal += 1
         if after_goal >= MOST_EXTRA_CALLS:
@@ -211,26 +208,6 @@ def frame_in(request: ModelRequest) -> str:
     """The text of the frame message; empty if there is none."""
     last = request.messages[-1] if len(request.messages) > 1 else None
     return last.content if last is not None and last.role == "system" else ""
-
-
-class _Tempted(MachineExecutor):
-    def __init__(
-        self,
-        temptation: Temptation,
-        facts: Facts,
-        move: Move,
-        judge: PredicateJudge,
-        tools: Mapping[str, ToolSchema],
-        step: str,
-    ) -> None:
-        super().__init__(facts, move, judge, tools, step)
-        self._wrong = MachineMisbehaviour(facts, move, temptation, tools, self.replies)
-
-    def act(self) -> ModelReply:
-        return self._wrong.now(self.call) or super().act()
-
-    def beside(self, ahead: Move, edge: str) -> ModelReply | None:
-        return self._wrong.ahead(ahead, edge)
 
 
 class Misbehaving(Reference):

@@ -170,7 +170,7 @@ class MachineExecutor:
         self._move = move
         self._judge = judge
         self._tools = tools
-        self.replies = Replies(facts, step)
+        self._replies = Replies(facts, step)
 
     def reply(self) -> ModelReply:
         move, facts = self._move, self._facts
@@ -196,25 +196,25 @@ class MachineExecutor:
             case "judge":
                 return self._return(self._evidence())
             case "return":
-                return self.replies.step("return")
+                return self._replies.step("return")
             case "branch":
-                return self.replies.step("select_branch")
+                return self._replies.step("select_branch")
             case "choose":
                 return self._choose()
             case "emit":
                 return self._emit()
             case "complete":
-                return self.replies.step("complete", "It is done.", summary="done as requested")
+                return self._replies.step("complete", "It is done.", summary="done as requested")
             case "fail":
-                return self.replies.refuse(", ".join(move.unmet) or move.function, move.message)
+                return self._replies.refuse(", ".join(move.unmet) or move.function, move.message)
             case _:
-                return self.replies.step("select_branch", option="next")
+                return self._replies.step("select_branch", option="next")
 
     # --- the goal -------------------------------------------------------------------
 
     def _start(self) -> ModelReply:
         goal = wanted_goal(self._facts, self._move.goals)
-        return self.replies.ask([GOAL]) if goal is None else self._start_goal(goal)
+        return self._replies.ask([GOAL]) if goal is None else self._start_goal(goal)
 
     def _start_goal(self, goal: str) -> ModelReply:
         # Surplus values are harmless where the parameters are not shown.
@@ -225,7 +225,7 @@ class MachineExecutor:
         why = self._rejected("start", goal=goal, arguments=value)
         if why:
             return ModelReply(f"I cannot do this: {why}.")
-        started = self.replies.step_call("start", goal=goal, arguments=value)
+        started = self._replies.step_call("start", goal=goal, arguments=value)
         first = self._move.ahead.get(f"start {goal}")
         # Values that the program needs later are asked for there.
         begin = self._move.needed.get(goal) or self._move.goals.get(goal, ())
@@ -237,21 +237,21 @@ class MachineExecutor:
         if first is not None and not wanted:
             return self._with_next([started], f"start {goal}", [], started=value)
         if wanted and not any(self._facts.questions[name] for name in wanted):
-            return self.replies.ask(wanted)
+            return self._replies.ask(wanted)
         return ModelReply("", (started,))
 
     def _goal(self) -> ModelReply:
         if self._move.name not in self._tools:
-            return self.replies.give_up(not_offered(self._move.name))
+            return self._replies.give_up(not_offered(self._move.name))
         if self._facts.refused:
-            return self.replies.give_up(self._facts.refused.rstrip("."))
+            return self._replies.give_up(self._facts.refused.rstrip("."))
         resolved = self._resolved()
         if resolved.missing and not all(map(self._facts.is_unavailable, resolved.missing)):
-            return self.replies.ask(resolved.missing)
+            return self._replies.ask(resolved.missing)
         failed = self._failed_here(resolved)
         if failed is not None:
-            return self.replies.give_up(f"{failed.action} failed")
-        return self.replies.tool(self._move.name, self._to_write(resolved))
+            return self._replies.give_up(f"{failed.action} failed")
+        return self._replies.tool(self._move.name, self._to_write(resolved))
 
     # --- checks ---------------------------------------------------------------------
 
@@ -259,22 +259,22 @@ class MachineExecutor:
         resolved = self._resolved()
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
         if missing:
-            return self.replies.ask(missing)
+            return self._replies.ask(missing)
         step: dict[str, Any] = {
             "function": self._move.name,
             "arguments": dict(resolved.found_out),
         }
         why = self._rejected("call", **step)
         if why:
-            return self.replies.give_up(why)
-        return self.replies.step("call", **step)
+            return self._replies.give_up(why)
+        return self._replies.step("call", **step)
 
     def _rejected(self, operation: str, **fields: JSON) -> str:
         """Why this very step did not fit just now: it would not fit a second time either."""
         if self._facts.rejected is None:
             return ""
         value, why = self._facts.rejected
-        wanted = json.loads(self.replies.step_call(operation, **fields).arguments)
+        wanted = json.loads(self._replies.step_call(operation, **fields).arguments)
         return why if value == wanted else ""
 
     def _tool(self) -> ModelReply:
@@ -283,12 +283,12 @@ class MachineExecutor:
         resolved = self._resolved()
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
         if missing:
-            return self.replies.ask(missing)
+            return self._replies.ask(missing)
         if self._facts.refused or not self._may_lack(self._move.name, resolved.missing):
             return self._otherwise()
         if self._failed_here(resolved) is not None:
             return self._otherwise()
-        return self.replies.tool(self._move.name, self._to_write(resolved))
+        return self._replies.tool(self._move.name, self._to_write(resolved))
 
     def _may_lack(self, tool: str, names: Sequence[str]) -> bool:
         """Whether the tool takes a call without these."""
@@ -302,7 +302,7 @@ class MachineExecutor:
         rule calls a tool twice, write all of them, because the call would be ambiguous."""
         acts = [act.action for recipe in self._move.recipes for act in recipe]
         alone = acts.count(self._move.name) <= 1
-        if not self.replies.short or not alone:
+        if not self._replies.short or not alone:
             return resolved.values
         return resolved.found_out
 
@@ -318,10 +318,10 @@ class MachineExecutor:
                 continue
             missing = [name for name in result.missing.open if not facts.is_unavailable(name)]
             if missing:
-                return self.replies.ask(missing)
+                return self._replies.ask(missing)
             if result.missing.open or result.missing.act.action not in self._tools or facts.refused:
                 continue
-            return self.replies.tool(result.missing.act.action, result.missing.arguments)
+            return self._replies.tool(result.missing.act.action, result.missing.arguments)
         return self._return(self._evidence())
 
     def _otherwise(self) -> ModelReply:
@@ -331,7 +331,7 @@ class MachineExecutor:
                 resolved = call_arguments(act.arguments, self._move.known, self._facts)
                 tried = any(_same(item, act.action, resolved) for item in self._here())
                 if act.action in self._tools and not resolved.missing and not tried:
-                    return self.replies.tool(act.action, resolved.values)
+                    return self._replies.tool(act.action, resolved.values)
         return self._return(self._evidence())
 
     def _return(self, evidence: Sequence[Seen]) -> ModelReply:
@@ -343,7 +343,7 @@ class MachineExecutor:
                 result := judge.computed(function, known, evidence)
             ):
                 cited = [f"#{item.seq}" for item in evidence]
-                step = self.replies.step_call(
+                step = self._replies.step_call(
                     "return", holds=True, evidence=cited, arguments=dict(result)
                 )
                 return self._with_next([step], _TRUTHS[True], [])
@@ -352,7 +352,7 @@ class MachineExecutor:
             seen: Sequence[Seen] = self._facts.seen if done else evidence
             holds = self._judge(function, known, seen)
         except CannotJudge as error:
-            return self.replies.refuse(f"{self._move.function} cannot be verified ({error})")
+            return self._replies.refuse(f"{self._move.function} cannot be verified ({error})")
         cited = [f"#{item.seq}" for item in evidence]
         verdict = ("1", self._move.function, holds, cited)
         return self._with_next([], _TRUTHS[holds], [verdict])
@@ -373,7 +373,7 @@ class MachineExecutor:
         while ahead is not None:
             other = self.beside(ahead, edge)
             if other is not None:
-                calls = [*before, *self.replies.verdicts(verdicts)]
+                calls = [*before, *self._replies.verdicts(verdicts)]
                 return ModelReply(other.content, (*calls, *other.tool_calls))
             if ahead.kind != "judge":
                 break
@@ -383,22 +383,22 @@ class MachineExecutor:
             try:
                 holds = self._judge(judged, value.values, evidence)
             except CannotJudge:
-                return ModelReply("", (*before, *self.replies.verdicts(verdicts)))
+                return ModelReply("", (*before, *self._replies.verdicts(verdicts)))
             cited = [f"#{item.seq}" for item in evidence]
             verdicts.append((ahead.number, judged, holds, cited))
             last = f"{ahead.number} {_TRUTHS[holds]}"
             edge = last if last in self._move.ahead else f"{edge} + {last}"
             ahead = self._move.ahead.get(edge)
-        calls = [*before, *self.replies.verdicts(verdicts)]
+        calls = [*before, *self._replies.verdicts(verdicts)]
         if ahead is not None and ahead.kind == "fail":
-            refusal = self.replies.refuse(judged, ahead.message)
-            return ModelReply(refusal.content, self.replies.in_one((*calls, *refusal.tool_calls)))
+            refusal = self._replies.refuse(judged, ahead.message)
+            return ModelReply(refusal.content, self._replies.in_one((*calls, *refusal.tool_calls)))
         if ahead is not None and ahead.kind in ("tool", "goal") and ahead.name in self._tools:
             own = users_own or ahead.kind == "goal"
             value = call_arguments(ahead.arguments, {}, self._facts, users_own=own)
             if not value.missing:
-                calls.append(self.replies.call(ahead.name, self._ahead_of(ahead, value, started)))
-        return ModelReply("", self.replies.in_one(calls))
+                calls.append(self._replies.call(ahead.name, self._ahead_of(ahead, value, started)))
+        return ModelReply("", self._replies.in_one(calls))
 
     def beside(self, ahead: Move, edge: str) -> ModelReply | None:
         """What an executor of another kind does in the place of this move."""
@@ -408,7 +408,7 @@ class MachineExecutor:
         self, ahead: Move, resolved: Resolved, started: Mapping[str, JSON] | None
     ) -> Mapping[str, JSON]:
         """The arguments that must be written in a call that comes ahead."""
-        if not self.replies.short:
+        if not self._replies.short:
             return resolved.values
         names = _names(ahead.arguments)
         known = started or {}
@@ -462,8 +462,8 @@ class MachineExecutor:
         """The option that the user or a tool named under the step's label."""
         option = self._facts.value(self._move.name)
         if option not in self._move.options:
-            return self.replies.refuse(f"nothing says which way to go at {self._move.name}")
-        return self.replies.step("select_branch", option=option)
+            return self._replies.refuse(f"nothing says which way to go at {self._move.name}")
+        return self._replies.step("select_branch", option=option)
 
     def _emit(self) -> ModelReply:
         """Hand over the latest value that a tool returned under the artifact's name."""
@@ -471,9 +471,9 @@ class MachineExecutor:
         made = [item.value for item in self._facts.seen if item.ok and isinstance(item.value, dict)]
         content = next((value[name] for value in reversed(made) if name in value), None)
         if content is None:
-            return self.replies.refuse(f"no tool made the artifact {name}")
+            return self._replies.refuse(f"no tool made the artifact {name}")
         text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-        return ModelReply("", (self.replies.step_call("emit_artifact", name=name, content=text),))
+        return ModelReply("", (self._replies.step_call("emit_artifact", name=name, content=text),))
 
 
 def _names(arguments: MoveArguments) -> dict[str, str]:
