@@ -38,8 +38,8 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         if blamed is not None and event.seq not in blamed:
             continue
         opened = events[event.payload["opened"]]
-        given = opened.payload["resolved"] if opened.kind == "call" else {}
-        values = {**given, **event.payload.get("learned", {})}
+        resolved = opened.payload["resolved"] if opened.kind == "call" else {}
+        values = {**resolved, **event.payload.get("learned", {})}
         function = program.functions[event.payload["function"]]
         bound = event.payload["bound"]
         if function.kind not in (Kind.RULE, Kind.GATE) or bound["holds"] == _wanted(
