@@ -13,14 +13,13 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.judging import PredicateJudge
-from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.program.model import Program
 from sopilot.protocols import Model, ModelReply, ModelRequest
 from sopilot.tasks.task import Task
 from sopilot.views.moves import Shown
 from sopilot_lab.experiments.entrants import Contestant, Party
+from sopilot_lab.experiments.misbehaviour import SWITCHES, Misbehaving, Misbehaviour
 from sopilot_lab.experiments.run_folder import RecordedRun
 from sopilot_lab.experiments.trial import TrialRunner
 from sopilot_lab.qualification.paging_decision import Verdict, decide
@@ -69,7 +68,7 @@ class Subject:
         # cases would make every seed another subject, paged well or badly as a whole.
         own = zlib.crc32(f"{seed} {arm} {case.key}".encode())
         misbehaviour = replace(self.by_arm.get(arm, self.anywhere), seed=own)
-        reference = Reference(case.reader, misbehaviour, name=self.name)
+        reference = Misbehaving(case.reader, misbehaviour, name=self.name)
         if arm in (OFFICIAL, PROSE):
             return ReadsProse(reference, case.briefing.programs)
         return reference

@@ -42,7 +42,7 @@ from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
-from sopilot.trace.chain import Head, genesis, seal_all
+from sopilot.trace.chain import Head, encode_line, genesis, seal_all
 from sopilot.trace.events import Event, Start
 from sopilot.trace.signing import generate_key, write_key
 from sopilot.values.json import JSON
@@ -84,7 +84,9 @@ async def fill(store: Store, count: int) -> None:
         new = NewSession(session_id, metadata, COUNTER.texts if number == 0 else {})
         lease = await store.create(new, now=now, **LEASE)  # type: ignore[arg-type]
         start = Head(session_id, -1, genesis(session_id))
-        batch = Batch(start, sealed, summary={"status": "completed"}, actions=rows)
+        head = Head(session_id, sealed[-1].event.seq, sealed[-1].hash)
+        lines = [encode_line(event) for event in sealed]
+        batch = Batch(start, head, sealed, lines, summary={"status": "completed"}, actions=rows)
         await store.append(lease, batch, now=now, lease_seconds=60.0)
         await store.release(lease)
 

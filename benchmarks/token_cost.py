@@ -21,7 +21,7 @@ from campaign import main
 from sopbench_runs import Bench, MeteredRun
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.fused import ALL_OFF, ALL_ON, PAGED, FusedSwitches, fused_view
-from sopilot.views.view import Offer, View
+from sopilot.views.view import View
 from sopilot_lab.sopbench.process import ToolList, shared_upstream
 from sopilot_lab.sopbench.reference import DOMAINS, TaskReference
 from vocabulary import smollm2
@@ -46,17 +46,14 @@ COMPARED = ("flat", "pg-paper", "pg", "fused")
 
 
 def ablations() -> dict[str, View]:
-    """None, each switch alone, all of them, all but one, and all with trimmed tool lists."""
+    """None, each switch alone, all of them, and all but one."""
     names = ("enter_calls", "reuse", "machine_verdicts", "combine", "fold", "short_step")
-    offers = (Offer.PROCESS, Offer.FRAME)
     chosen: dict[str, FusedSwitches] = {
         "none": ALL_OFF,
         **{name: _with(ALL_OFF, name, True) for name in names},
         "enter_calls and reuse (pg)": PAGED,
-        **{f"offer={each}": replace(ALL_OFF, offer=each) for each in offers},
         "all (fused)": ALL_ON,
         **{f"all, without {name}": _with(ALL_ON, name, False) for name in names},
-        **{f"all, offer={each}": replace(ALL_ON, offer=each) for each in offers},
     }
     return {name: fused_view(switches, name) for name, switches in chosen.items()}
 

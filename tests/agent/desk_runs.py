@@ -10,7 +10,6 @@ from sopilot.agent.approvers import Operator, RoleApprovers, ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_programs, run_session
 from sopilot.agent.reference.executor import Reference
-from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import SessionResult
 from sopilot.agent.retries import Retries
 from sopilot.audit.audit import audit_trace
@@ -31,6 +30,7 @@ from sopilot.views.catalogue import VIEWS
 from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage
 from sopilot.views.view import View
+from sopilot_lab.experiments.misbehaviour import Misbehaving, Misbehaviour
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def some_tasks(every: int, *examples: str) -> list[tuple[str, str]]:
 
 
 def reference(example: str, misbehaviour: Misbehaviour | None = None) -> Reference:
-    return Reference(example_judge(load_example(example)), misbehaviour)
+    return Misbehaving(example_judge(load_example(example)), misbehaviour or Misbehaviour())
 
 
 async def play(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from desk_runs import Played, play, some_tasks
 
-from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report
 from sopilot.audit.transcripts import audit_untracked
@@ -13,6 +12,7 @@ from sopilot.handbook.expressions import judge
 from sopilot.tasks.examples.example import load_example
 from sopilot.trace.chain import SealedEvent
 from sopilot.trace.events import Event
+from sopilot_lab.experiments.misbehaviour import SWITCHES, Misbehaviour
 
 EXAMPLES = ("bank", "clinic", "it")
 NAMED = {

@@ -7,9 +7,9 @@ import re
 import pytest
 from desk_runs import play, some_tasks
 
-from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.audit.text import render_text
 from sopilot.tasks.examples.example import bundled_names
+from sopilot_lab.experiments.misbehaviour import SWITCHES, Misbehaviour
 
 HOLE = re.compile(r"\{[a-z_]+\}")
 

@@ -23,7 +23,6 @@ from desk_runs import (
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.driver import Driver
 from sopilot.agent.loop import open_run, run_session
-from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import Ending, SessionResult
 from sopilot.machine.call_ledger import HeldCall
 from sopilot.protocols import Model, ModelReply, ModelRequest, ToolCall
@@ -35,8 +34,8 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_example
 from sopilot.views.catalogue import VIEWS
-from sopilot.views.fused import FusedSwitches, fused_view
-from sopilot.views.view import Offer, View
+from sopilot.views.view import View
+from sopilot_lab.experiments.misbehaviour import Misbehaviour
 
 READABLE = (
     "pg", "fused", "flat", "full-cursor", "flat-protocol", "flat-state", "chunk", "state-only"
@@ -147,13 +146,6 @@ async def test_a_context_that_is_refreshed(view: str) -> None:
     names = [s.event.payload["name"] for s in session.events if s.event.kind == "note"]
     assert result.ending is Ending.EXECUTED
     assert "refresh" in names
-
-
-@pytest.mark.parametrize("offer", Offer)
-async def test_every_switch_of_a_view_is_told_again(offer: Offer) -> None:
-    view = fused_view(FusedSwitches(offer=offer, combine=offer is Offer.FRAME), name="switched")
-    result, _ = await run("bank", "refund-unknown-shop", view)
-    assert result.ending is Ending.EXECUTED
 
 
 async def test_values_that_stay_out_of_the_trace_are_still_told() -> None:

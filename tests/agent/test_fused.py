@@ -9,7 +9,6 @@ from desk_runs import Played, ScriptedModel, calls, play, reference, some_tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.agent.reference.reading import read_facts
 from sopilot.protocols import Message, ModelReply, ModelRequest, ToolCall
 from sopilot.tasks.examples.example import load_example
@@ -24,7 +23,8 @@ from sopilot.views.dialog_folding import (
 from sopilot.views.fused import ALL_OFF, ALL_ON, FusedSwitches, fused_view
 from sopilot.views.moves import Shown
 from sopilot.views.step_tool import TOOL_NAME
-from sopilot.views.view import Offer, View
+from sopilot.views.view import View
+from sopilot_lab.experiments.misbehaviour import SWITCHES, Misbehaviour
 
 AFTER = "After "
 TASK = "dispute-electronics"
@@ -162,24 +162,12 @@ VIEW_SWITCHES = [one.name for one in fields(FusedSwitches) if isinstance(one.def
     [
         *(replace(ALL_OFF, **{name: True}) for name in VIEW_SWITCHES),
         *(replace(ALL_ON, **{name: False}) for name in VIEW_SWITCHES),
-        replace(ALL_ON, offer=Offer.PROCESS),
-        replace(ALL_ON, offer=Offer.FRAME),
     ],
 )
 async def test_every_switch_alone_does_the_task(switches: FusedSwitches) -> None:
     played = await play("bank", TASK, fused_view(switches, "switched"))
     assert played.judgement.passed, played.judgement.reasons
     assert verdicts(played) == verdicts(await play("bank", TASK, "pg"))
-
-
-async def test_trimmed_tools_can_still_be_called() -> None:
-    start = (TOOL_NAME, '{"operation": "start", "goal": "issue_card"}')
-    other = calls(("find_payment", '{"username": "anna", "payment_id": "P-1001"}'))
-    model = ScriptedModel([calls(start), other, ModelReply("That is all.")])
-    view = fused_view(replace(ALL_ON, offer=Offer.FRAME), "trimmed")
-    played = await play("bank", TASK, view, model=model)
-    assert "find_payment" not in [tool.name for tool in model.requests[1].tools]
-    assert "domain_result" in played.kinds()
 
 
 # --- folding ----------------------------------------------------------------------------

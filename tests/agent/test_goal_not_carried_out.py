@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import pytest
 from desk_runs import Played, play
 
-from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.result import Ending
 from sopilot.protocols import ToolSchema
 from sopilot.tasks.examples.example import load_example
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.values.json import JSON
+from sopilot_lab.experiments.misbehaviour import Misbehaviour
 
 EXAMPLE = load_example("bank")
 TASK = next(task for task in EXAMPLE.tasks if str(task.expected) == "executed")

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from json_values import JSONS
-from sopilot.agent.approvers import ModelUser, ScriptedUser
+from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_session
 from sopilot.agent.result import Ending
@@ -22,6 +22,7 @@ from sopilot.protocols import Model, ModelReply, ModelRequest, Usage
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
 from sopilot.views.catalogue import VIEWS
+from sopilot_lab.experiments.model_user import ModelUser
 
 EXAMPLE = load_example("bank")
 TASK = EXAMPLE.task("dispute-electronics")

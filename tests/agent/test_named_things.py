@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from named_things import misnamed, refused_steps, shown_tools, told_starts, told_steps
 from random_handbooks import handbooks
 
-from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.agent.toolbox import Toolbox
 from sopilot.compiler.pipeline import compile_procedure
 from sopilot.handbook.model import Handbook
@@ -29,6 +28,7 @@ from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage
 from sopilot.views.questions import user_tools
 from sopilot.views.view import View
+from sopilot_lab.experiments.misbehaviour import Misbehaviour
 
 READABLE = [name for name, view in VIEWS.items() if view.machine or name == "flat"]
 SWITCHES = (

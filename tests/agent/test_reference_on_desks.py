@@ -7,9 +7,9 @@ from desk_runs import play, some_tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sopilot.agent.reference.misbehaviour import SWITCHES, Misbehaviour
 from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.views.catalogue import VIEWS
+from sopilot_lab.experiments.misbehaviour import SWITCHES, Misbehaviour
 
 EVERYDAY = {"pg": 1, "flat": 1, "state-only": 5, "flat-state": 5, "chunk": 5}
 """View → every n-th task is played; the views of the paper are played in `test_paper_view.py`."""

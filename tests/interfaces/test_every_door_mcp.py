@@ -7,7 +7,6 @@ messages that the server would ask with are read from its session afterwards.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from pathlib import Path
@@ -40,8 +39,6 @@ from sopilot.runner.play import FINISH_TOOL, SAY_TOOL
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.views.catalogue import VIEWS, view_named
-from sopilot.views.fused import FusedSwitches, fused_view
-from sopilot.views.view import Offer
 from warm import warm_python
 
 OVER = "The session is over: "
@@ -122,25 +119,3 @@ async def test_http(task: str, view: str) -> None:
     async with over_http(server) as client:
         session_id = await compare(client, loop)
     await compare_record(store, session_id, loop)
-
-
-@pytest.mark.parametrize("offer", [Offer.PROCESS, Offer.FRAME])
-async def test_a_view_that_offers_fewer_tools_offers_fewer_over_mcp(offer: Offer) -> None:
-    """And clients hear of it, since they ask for the list only when they are told."""
-    view = fused_view(FusedSwitches(offer=offer), name="fused")
-    server = McpServer(SessionPool(MemoryStore(), task_service(APPROVED, view)))
-    told: list[str] = []
-
-    async def hear(message: object) -> None:
-        told.append(type(message).__name__)
-
-    async with over_http(server, hear) as client:
-        before = await listed(client)
-        start = {"operation": "start", "goal": "close_account"}
-        await client.call_tool("pg_program_step", start)
-        after = await listed(client)
-        for _ in range(100):
-            if not told:
-                await asyncio.sleep(0.05)
-    assert {one.name for one in after} < {one.name for one in before}
-    assert any("ToolListChanged" in one for one in told), told

@@ -13,8 +13,9 @@ import pytest
 from counter_desk import HandClock, walk
 from counter_sessions import opened
 from sopilot.messages.errors import RunEnded, TraceError
+from sopilot.records.completeness import Verified
 from sopilot.records.log import SealFile, TreeHead, prove, read_seals, seal_head
-from sopilot.records.sealing import Verified, seal_store, verify_store
+from sopilot.records.sealing import seal_store, verify_store
 from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sealed_heads import post_seal, read_sealed, seal_and_send

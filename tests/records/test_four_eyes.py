@@ -19,7 +19,7 @@ from sopilot.machine.call_ledger import HeldState
 from sopilot.machine.state import CallRecord, Configuration
 from sopilot.messages.errors import UserMistake
 from sopilot.records.entitlements import REFUSED, Entitlements, Vote
-from sopilot.records.loading import register
+from sopilot.records.loading import load, register
 from sopilot.records.people import THE_MACHINE, People, change_people, issue_token, load_people
 from sopilot.records.reminders import due_calls, due_lines
 from sopilot.records.selection import Wanted
@@ -224,8 +224,8 @@ async def test_the_four_eyes_matrix(steps: list[Step], answers: list[str]) -> No
         if one.event.kind == "note" and one.event.payload["name"] == DECISION_REFUSED
     ]
     assert refused == [code for code in answers if code in REFUSED]
-    await wire.reload()  # the trace alone says the same
-    approved = wire.ledger.held["w"].state is HeldState.APPROVED
+    loaded = await load(here.store, wire.id)  # the trace alone says the same
+    approved = loaded.ledger.held["w"].state is HeldState.APPROVED
     assert approved == (answers[-1] == "approved")
 
 

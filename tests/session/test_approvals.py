@@ -25,11 +25,11 @@ from sopilot.agent.resume import recover
 from sopilot.audit.audit import audit_trace
 from sopilot.machine.call_ledger import HeldCall, HeldState, count_approvals
 from sopilot.machine.program_set import ProgramSet
-from sopilot.messages.errors import LeaseHeld, UserMistake
+from sopilot.messages.errors import UserMistake
 from sopilot.records.reminders import due_calls
 from sopilot.records.store import Settings
 from sopilot.session import admission
-from sopilot.session.opening import attach_session, resume_session
+from sopilot.session.opening import resume_session
 from sopilot.session.orphans import waiting_in
 from sopilot.session.queued_decisions import decide_or_queue
 from sopilot.session.session import Session
@@ -447,88 +447,6 @@ async def test_a_call_that_expires_within_so_many_minutes_is_due(
     clock.advance(later)
     calls = await due_calls(store, minutes, clock=clock)
     assert [(call.session, call.call_id) for call in calls] == [(session.id, "w")] * due
-
-
-# --- waiting --------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("timeout", "poll", "naps"),
-    [(0.0, 1.0, 0), (2.0, 1.0, 2), (2.5, 1.0, 3), (4000.0, 1800.0, 3), (None, 600.0, 7)],
-)
-async def test_waiting_ends_with_the_time_for_it_and_leaves_the_session_to_others(
-    timeout: float | None, poll: float, naps: int, store: MemoryStore
-) -> None:
-    session = await waiting_wire(store)
-    clock = clock_of(session)
-    slept: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        assert (await store.record(session.id)).owner == ""
-        slept.append(seconds)
-        clock.advance(seconds)
-
-    held = await session.wait_for_decision(
-        "w", poll_seconds=poll, timeout_seconds=timeout, sleep=sleep
-    )
-    assert slept == [poll] * naps
-    expired = timeout is None or timeout > HOUR
-    assert held.state is (HeldState.EXPIRED if expired else HeldState.WAITING)
-    with pytest.raises(UserMistake, match="there is no such call `x` here"):
-        await session.wait_for_decision("x")
-
-
-async def test_waiting_gives_the_session_to_whoever_decides(store: MemoryStore) -> None:
-    session = await waiting_wire(store)
-    people = iter([("ann", "supervisor"), ("bo", "auditor")])
-
-    async def somebody_decides(_: float) -> None:
-        by, role = next(people)
-        async with await attach_session(store, session.id, clock=session.clock) as other:
-            await other.decide("approve", "w", by=by, role=role)
-
-    held = await session.wait_for_decision("w", sleep=somebody_decides)
-    assert held.state is HeldState.APPROVED
-    assert (await session.run_held("w")).status is CallStatus.DONE
-    assert moved(session) == [WIRE]
-
-
-async def test_waiting_goes_on_while_another_has_the_session(store: MemoryStore) -> None:
-    session = await ready_for("refund", store)
-    assert (await attempt(session, "refund", "w")).held is not None
-    naps: list[int] = []
-
-    async def sleep(_: float) -> None:
-        naps.append(len(naps))
-        if len(naps) == 1:
-            other = await resume_session(store, session.id, clock=session.clock)
-            await other.decide("approve", "w", by="sue", role="supervisor")
-            with pytest.raises(LeaseHeld):
-                await session.reacquire()
-        if len(naps) == 3:
-            clock_of(session).advance(60)
-
-    held = await session.wait_for_decision("w", sleep=sleep)
-    assert (held.state, naps) == (HeldState.APPROVED, [0, 1, 2])
-    await go_on(session)
-    assert len(moved(session, "refund")) == 1
-
-
-async def test_waiting_notices_a_decision_that_was_queued_meanwhile(store: MemoryStore) -> None:
-    """Another process holds the session just then, and writes nothing."""
-    session = await ready_for("refund", store)
-    assert (await attempt(session, "refund", "w")).held is not None
-    naps = iter([1])
-
-    async def sleep(_: float) -> None:
-        next(naps)
-        async with await attach_session(store, session.id, clock=session.clock):
-            _, _, queued = await decide_or_queue(
-                store, session.id, "approve", "w", by="sue", role="supervisor", clock=session.clock
-            )
-            assert queued
-
-    assert (await session.wait_for_decision("w", sleep=sleep)).state is HeldState.APPROVED
 
 
 @pytest.mark.parametrize("running", [True, False])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from sopilot.records.store import Batch, Lease, NewSession, Store
-from sopilot.trace.chain import Head, SealedEvent, genesis, seal_all
+from sopilot.trace.chain import Head, SealedEvent, encode_line, genesis, seal_all
 from sopilot.trace.events import Event
 from sopilot.values.json import JSON, Fields
 
@@ -38,13 +38,25 @@ def start_of(session_id: str) -> Head:
     return Head(session_id, -1, genesis(session_id))
 
 
+def batch_on(head: Head, *notes: JSON, **batch: Any) -> Batch:
+    sealed = events(head, *notes)
+    lines = [encode_line(event) for event in sealed]
+    return Batch(head, head_of(sealed, head), sealed, lines, **batch)
+
+
+def head_of(sealed: Sequence[SealedEvent], before: Head) -> Head:
+    if not sealed:
+        return before
+    return Head(before.session_id, sealed[-1].event.seq, sealed[-1].hash)
+
+
 def opening(
     name: str, *notes: JSON, metadata: Fields | None = None,
     programs: Mapping[str, str] | None = None, **batch: Any,
 ) -> NewSession:  # fmt: skip
     """A session that begins with these notes; ``batch`` is what else its first batch holds."""
     start = start_of(name)
-    first = Batch(start, events(start, *notes), **batch) if notes or batch else None
+    first = batch_on(start, *notes, **batch) if notes or batch else None
     return NewSession(name, metadata or {}, programs or {}, first)
 
 
@@ -71,7 +83,7 @@ class Writer:
         return cls(store, lease, start_of(name))
 
     def batch(self, *notes: JSON, **batch: Any) -> Batch:
-        return Batch(self.head, events(self.head, *notes), **batch)
+        return batch_on(self.head, *notes, **batch)
 
     async def append(
         self, *notes: JSON, now: float = 100.0, lease_seconds: float = 10.0, **batch: Any

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Iterable, Sequence
 
-from store_parts import LEASE, Writer, events, opening, start_of
+from store_parts import LEASE, Writer, batch_on, opening, start_of
 
 from sopilot.messages.errors import Conflict, LeaseHeld, LeaseLost, SessionExists, UnknownSession
 from sopilot.records.actions import ActionRow
@@ -105,7 +105,7 @@ async def test_one_that_is_refused_is_refused_alone(store: Store) -> None:
     def batch(number: int) -> Batch:
         begun = new[number].first
         head = start_of(names[number]) if number == 8 or begun is None else begun.head
-        return Batch(head, events(head, "next"), summary={"status": "running"})
+        return batch_on(head, "next", summary={"status": "running"})
 
     found = await asyncio.gather(
         *(store.append(lease, batch(at), **LEASE) for at, lease in enumerate(leases)),

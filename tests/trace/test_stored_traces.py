@@ -9,7 +9,7 @@ import pytest
 from sopilot.records.loading import Loaded, load
 from sopilot.records.store import Batch, NewSession
 from sopilot.stores.memory import MemoryStore
-from sopilot.trace.chain import Head, genesis
+from sopilot.trace.chain import Head, encode_line, genesis
 from sopilot.trace.files import TraceFile, read_trace, verify_trace, write_trace
 
 STORED = sorted(Path(__file__).parent.glob("v*/*.jsonl"))
@@ -20,7 +20,9 @@ async def loaded(trace: TraceFile) -> Loaded:
     store, start = MemoryStore(), Head(trace.session_id, -1, genesis(trace.session_id))
     opening = trace.events[0].event.payload["details"]
     metadata = {**opening, "programs": trace.programs, "salt": trace.salt}
-    first = Batch(start, trace.events, trace.payloads)
+    last = trace.events[-1]
+    head, lines = Head(trace.session_id, last.event.seq, last.hash), map(encode_line, trace.events)
+    first = Batch(start, head, trace.events, [*lines], trace.payloads)
     session = NewSession(trace.session_id, metadata, trace.program_texts, first)
     await store.create(session, owner="", now=0.0, lease_seconds=0.0)
     return await load(store, trace.session_id)

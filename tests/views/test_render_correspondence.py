@@ -34,7 +34,7 @@ def _sentences(rendered: Rendered) -> list[str]:
 
 def test_counts_of_the_small_handbook() -> None:
     program = compile_procedure(SMALL, "redirect").program
-    result = correspondence(SMALL, "redirect", program)
+    result = correspondence(SMALL, SMALL.procedures["redirect"], program)
     assert result.mismatches == ()
     # 8 leaves of the goal, 1 of the other goal, 2 of guarded actions; 1 hoisted login.
     assert (result.leaves, result.checks) == (11, 9)

@@ -119,6 +119,6 @@ def test_languages_have_the_same_keys_and_fields() -> None:
 
 def test_unknown_names_are_refused_with_the_nearest() -> None:
     with pytest.raises(UserMistake, match="did you mean `flat`"):
-        render("flet", HANDBOOK, "redirect", PROGRAM)
+        render("flet", HANDBOOK, HANDBOOK.procedures["redirect"], PROGRAM)
     with pytest.raises(UserMistake, match="known names: `en`, `zh`"):
-        render("flat", HANDBOOK, "redirect", PROGRAM, "klingon")
+        render("flat", HANDBOOK, HANDBOOK.procedures["redirect"], PROGRAM, "klingon")

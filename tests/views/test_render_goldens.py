@@ -45,7 +45,10 @@ def _check(name: str, text: str) -> None:
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize("name", RENDERINGS)
 def test_rendering(name: str, language: str) -> None:
-    _check(f"{name}.{language}", render(name, HANDBOOK, "redirect", PROGRAM, language))
+    _check(
+        f"{name}.{language}",
+        render(name, HANDBOOK, HANDBOOK.procedures["redirect"], PROGRAM, language),
+    )
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -58,7 +61,10 @@ def test_functions(language: str) -> None:
 @pytest.mark.parametrize("name", ["flat", "prose", "official-recipes"])
 def test_paths_elements_and_names(name: str, language: str) -> None:
     """What a recipe takes from its earlier answers, in every way that a call is shown."""
-    _check(f"travel-{name}.{language}", render(name, TRAVEL, "cancel", CANCEL, language))
+    _check(
+        f"travel-{name}.{language}",
+        render(name, TRAVEL, TRAVEL.procedures["cancel"], CANCEL, language),
+    )
 
 
 @pytest.mark.parametrize(

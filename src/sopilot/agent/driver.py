@@ -136,7 +136,7 @@ class Driver:
 
     def shown(self) -> Shown:
         """For a client that keeps the dialog itself."""
-        return self.view.shown(self._moment(), self.toolbox.schemas)
+        return self.view.shown(self._moment())
 
     def _moment(self) -> Moment:
         session = self.session

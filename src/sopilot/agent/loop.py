@@ -144,7 +144,7 @@ class _Requests:
             self.lost = attempts.discarded
             raise self._out_of_time(attempts, monotonic() - begun) from None
         except InfrastructureFailure as failure:
-            self.lost = failure.usage
+            self.lost = attempts.discarded
             if failure.kind == CONTEXT:  # the model's limit
                 raise driver.spending.spent("context_tokens") from failure
             raise

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.wording import fill, named
 from sopilot.machine.state import Status
 from sopilot.program.model import Check, Function, Kind, Program
 from sopilot.session.session import Session
-from sopilot.trace.events import Event
 from sopilot.values.json import JSON
 from sopilot.values.text import quote_value
 from sopilot.views.refusals import EVIDENCE_SHOWN, Refusal, refusal
@@ -30,12 +29,17 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         result.seq: f"#{result.seq} {result.action}: {quote_value(result.value, EVIDENCE_SHOWN)}"
         for result in process.results
     }
-    events = (event for event in session.own_events if event.process == process.id)
+    events = session.own_events
     blamed = None if process.unmet is None else {item.producer for item in process.unmet}
     match: dict[str, Refusal] = {}
-    for event, values in _returns(events):
+    for event in events:
+        if event.kind != "return" or event.process != process.id:
+            continue
         if blamed is not None and event.seq not in blamed:
             continue
+        opened = events[event.payload["opened"]]
+        resolved = opened.payload["resolved"] if opened.kind == "call" else {}
+        values = {**resolved, **event.payload.get("learned", {})}
         function = program.functions[event.payload["function"]]
         bound = event.payload["bound"]
         if function.kind not in (Kind.RULE, Kind.GATE) or bound["holds"] == _wanted(
@@ -48,16 +52,6 @@ def refusals(session: Session, language: str = "en") -> tuple[Refusal, ...]:
         evidence = tuple(masked(shown[seq]) for seq in bound["evidence"] if seq in shown)
         match[sentence] = refusal(function, program, sentence, evidence, language)
     return tuple(reversed(match.values()))
-
-
-def _returns(events: Iterable[Event]) -> Iterator[tuple[Event, Mapping[str, JSON]]]:
-    opened: dict[int, Mapping[str, JSON]] = {}
-    for event in events:
-        if event.kind == "call":
-            opened[event.seq] = event.payload["resolved"]
-        elif event.kind == "return":
-            values = opened.get(event.payload["opened"], {})
-            yield event, {**values, **event.payload.get("learned", {})}
 
 
 def _wanted(program: Program, function: Function, slot: str) -> bool:

@@ -41,20 +41,12 @@ class ProviderError(RunEnded):
 
 
 class InfrastructureFailure(RunEnded):
-    """The provider failed for good. ``attempts`` were made, whose answers cost ``usage``."""
+    """The provider failed for good, after so many ``attempts``."""
 
-    def __init__(
-        self,
-        message: str,
-        attempts: int,
-        *,
-        kind: str = "provider",
-        usage: Usage | None = None,
-    ) -> None:
+    def __init__(self, message: str, attempts: int, *, kind: str = "provider") -> None:
         super().__init__(message)
         self.attempts = attempts
         self.kind = kind
-        self.usage = usage or Usage()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +102,8 @@ async def complete_with_retries(
         seen.problem = problem
         seen.discarded += problem.usage
         if not problem.retryable or attempt == retries.attempts:
-            raise InfrastructureFailure(
-                f"{model.name}: {problem}",
-                attempt,
-                kind=problem.kind,
-                usage=seen.discarded,
-            ) from problem
+            why = f"{model.name}: {problem}"
+            raise InfrastructureFailure(why, attempt, kind=problem.kind) from problem
         if problem.kind != EMPTY:  # a provider that answers needs no pause
             await sleep(retries.pause(attempt, problem.retry_after))
     raise InfrastructureFailure(f"{model.name}: no attempt was allowed", 0)

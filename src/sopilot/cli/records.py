@@ -29,11 +29,11 @@ from sopilot.protocols import SystemClock
 from sopilot.records.actions import ActionOutcome
 from sopilot.records.audits import deviation_step, load_deviations
 from sopilot.records.bundle_export import bundle_files
+from sopilot.records.completeness import Verified
 from sopilot.records.deviations import DISPOSITIONS, deviation_lines
 from sopilot.records.loading import rebuild_completely, register
 from sopilot.records.log import prove as prove_in
 from sopilot.records.sealing import (
-    Verified,
     sealed_lines,
     verified_json,
     verified_lines,

@@ -6,7 +6,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sopilot.records.log import NO_ACTIONS, LogEntry, SealFile, head_of, leaves_of, lines_of
+from sopilot.records.log import (
+    NO_ACTIONS,
+    LogEntry,
+    SealedHead,
+    SealFile,
+    head_of,
+    is_journal,
+    leaves_of,
+    lines_of,
+)
 from sopilot.records.merkle_tree import roots_at
 from sopilot.trace.chain import Head
 
@@ -41,14 +50,40 @@ class StoreView(NamedTuple):
 
 
 @dataclass(slots=True)
-class Compared:
+class Verified:
+    """The result of comparing a store with a sealed head."""
+
+    seal: SealedHead
     gaps: list[Gap] = field(default_factory=list)
+    """What the head covers and is missing or altered, as far as was read."""
     covered: dict[str, LogEntry] = field(default_factory=dict)
     """Session → its last entry below the head."""
     moved: list[str] = field(default_factory=list)
     """Sessions that have gone on since their entry: their events must be read."""
     later: int = 0
     """Entries behind the head, which it does not cover."""
+    unsealed: list[str] = field(default_factory=list)
+    """Sessions that only entries behind the head know."""
+    events_read: int = 0
+    """Sessions whose events were read, and not their heads alone."""
+    pruned: int = 0
+    """Sessions whose events were deleted on record."""
+    erased_since: list[str] = field(default_factory=list)
+    """Sessions whose contents were erased on a record that the head does not cover."""
+    locked: int = 0
+    """Sessions whose contents are under keys that are not at hand."""
+
+    @property
+    def complete(self) -> bool:
+        return not self.gaps
+
+    @property
+    def journals(self) -> int:
+        return sum(map(is_journal, self.covered))
+
+    @property
+    def sessions(self) -> int:
+        return len(self.covered) - self.journals
 
 
 def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
@@ -68,13 +103,13 @@ def check_seals(seals: SealFile, keys: Collection[str]) -> list[Gap]:
     return gaps
 
 
-def compare(seals: SealFile, store: StoreView) -> Compared:
+def compare(seals: SealFile, store: StoreView) -> Verified:
     """Compare the store with the last head of ``seals``, which must have been checked. Without the
     entries beside the head, a rewritten log is detected, but its former entries aren't named."""
     sealed = seals.heads[-1]
     size = sealed.head.size
-    compared = Compared(later=max(0, len(store.log) - size))
-    gaps = compared.gaps
+    result = Verified(sealed, later=max(0, len(store.log) - size))
+    gaps = result.gaps
     known: Sequence[LogEntry] = ()
     as_sealed = False
     if seals.lines:
@@ -92,11 +127,11 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
         gaps.append(Gap("rewritten-log", message))
     if gaps and known:
         gaps += _entries(known, store.log)
-    compared.covered = {item.session_id: item for item in known or store.log[:size]}
+    result.covered = {item.session_id: item for item in known or store.log[:size]}
     # The lines beside the head name every covered session: an inserted entry doesn't count.
     logged = {item.session_id for item in (store.log[size:] if known else store.log)}
     digests = store.digests
-    for session_id, entry in compared.covered.items():
+    for session_id, entry in result.covered.items():
         head = store.heads.get(session_id)
         stood = (session_id, entry.seq, entry.hash)
         if head == stood and digests.get(session_id, NO_ACTIONS) == entry.actions:
@@ -105,7 +140,7 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
         if gap is not None:
             gaps.append(gap)
         elif store.heads[session_id].seq > entry.seq:
-            compared.moved.append(session_id)
+            result.moved.append(session_id)
     inserted = [(name, f"session {name} is in the store twice") for name in store.twice]
     inserted += [
         (name, f"there are action records of {_named(name)}, which isn't in the store")
@@ -115,10 +150,11 @@ def compare(seals: SealFile, store: StoreView) -> Compared:
     inserted += [
         (name, f"session {name} is in the store, but has no entry in the log")
         for name in store.heads
-        if name not in logged and name not in compared.covered
+        if name not in logged and name not in result.covered
     ]
     gaps += [Gap("inserted-session", message, name) for name, message in inserted]
-    return compared
+    result.unsealed = [name for name in store.heads if name not in result.covered]
+    return result
 
 
 def _named(session_id: str) -> str:

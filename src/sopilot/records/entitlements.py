@@ -28,7 +28,7 @@ from sopilot.trace.events import (
     Note,
     identity_of,
 )
-from sopilot.values.json import JSON, Fields, same_name, spell
+from sopilot.values.json import JSON, Fields, parts_of, same_name, spell
 from sopilot.values.schema import violation
 
 REFUSED = {"approved-twice", "beyond-limit", "not-entitled", "party", "unauthenticated"}
@@ -227,14 +227,10 @@ def _require_open(vote: Vote, held: HeldCall) -> None:
 
 def _names_in(value: JSON) -> Iterator[str]:
     """Every text and number in a value: customers may be named by a number."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            yield key
-            yield from _names_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _names_in(item)
-    elif isinstance(value, float) and value.is_integer():
-        yield str(int(value))
-    elif isinstance(value, str | int) and not isinstance(value, bool):
-        yield str(value)
+    for part in parts_of(value):
+        if isinstance(part, Mapping):
+            yield from part
+        elif isinstance(part, float) and part.is_integer():
+            yield str(int(part))
+        elif isinstance(part, str | int) and not isinstance(part, bool):
+            yield str(part)

@@ -24,7 +24,7 @@ from sopilot.messages.errors import (
 from sopilot.protocols import Clock
 from sopilot.records.log import PREFIX, Entry
 from sopilot.records.store import Append, Batch, NewSession, Settings, Store, read_session
-from sopilot.trace.chain import SealedEvent, seal_line, verify_chain
+from sopilot.trace.chain import Head, SealedEvent, seal_line, verify_chain
 from sopilot.trace.events import Actor, Event
 from sopilot.trace.redaction import is_reference, reference
 from sopilot.values.json import JSON, plain_mapping
@@ -108,7 +108,8 @@ async def write(
             payload = {"name": name, "details": plain_mapping(details)}
             event = Event(head.seq + 1, now, Actor.OPERATOR, "note", None, "", payload)
             sealed, line = seal_line(event, head.hash)
-            batch = Batch(head, [sealed], payloads, {"status": STATE}, lines=[line])
+            reached = Head(session_id, event.seq, sealed.hash)
+            batch = Batch(head, reached, [sealed], [line], payloads, {"status": STATE})
             try:
                 if commit is None:
                     await store.append(lease, batch, now=now, lease_seconds=_LEASE_SECONDS)

@@ -32,7 +32,7 @@ from sopilot.trace.chain import Head, SealedEvent, verify_chain
 from sopilot.trace.events import ABOUT, OPENED, Event
 from sopilot.trace.files import TraceFile
 from sopilot.trace.redaction import SecretTexts, holds_secret, is_reference, reference
-from sopilot.values.json import JSON
+from sopilot.values.json import JSON, parts_of
 from sopilot.values.text import counted
 
 
@@ -283,17 +283,13 @@ def _without_secrets(
 
 def _references(payload: JSON, names: frozenset[str]) -> list[Mapping[str, JSON]]:
     """The references under these names, at any depth."""
-    result: list[Mapping[str, JSON]] = []
-    if isinstance(payload, Mapping):
-        for key, item in payload.items():
-            if key in names and is_reference(item):
-                result.append(item)
-            else:
-                result += _references(item, names)
-    elif isinstance(payload, list):
-        for item in payload:
-            result += _references(item, names)
-    return result
+    return [
+        item
+        for part in parts_of(payload)
+        if isinstance(part, Mapping)
+        for key, item in part.items()
+        if key in names and is_reference(item)
+    ]
 
 
 class Traces:

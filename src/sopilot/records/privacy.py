@@ -27,7 +27,7 @@ from sopilot.records.journal import folded, write
 from sopilot.records.log import PREFIX, Entry, is_journal
 from sopilot.records.people import People, Principal, load_people, written_by
 from sopilot.records.store import Append, Lease, SessionRecord, Settings, Store
-from sopilot.values.json import JSON, Fields
+from sopilot.values.json import JSON, Fields, parts_of
 from sopilot.values.text import counted, moment
 
 ERASED, PRUNED = "erased", "pruned"
@@ -244,20 +244,16 @@ def _comparable(text: str) -> str:
 
 def _texts_in(value: JSON) -> Iterator[str]:
     """Every text and number in a value, unescaped: in JSON, a quote in a name would hide it."""
-    if isinstance(value, Mapping):
-        for name, item in value.items():
-            yield str(name)
-            yield from _texts_in(item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts_in(item)
-    elif isinstance(value, str):
-        yield value
-        if value[:1] in ("{", "[") or "\\" in value:
-            with suppress(ValueError, RecursionError):
-                yield from _texts_in(json.loads(value))  # tools often answer with JSON in a text
-    elif value is not None:
-        yield json.dumps(value)
+    for part in parts_of(value):
+        if isinstance(part, Mapping):
+            yield from part
+        elif isinstance(part, str):
+            yield part
+            if part[:1] in ("{", "[") or "\\" in part:
+                with suppress(ValueError, RecursionError):
+                    yield from _texts_in(json.loads(part))  # tools often answer with JSON in a text
+        elif isinstance(part, bool | int | float):
+            yield json.dumps(part)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from sopilot.messages.errors import Pruned, RunEnded, SopilotError, raise_if_refused
 from sopilot.records.completeness import (
-    Compared,
     Gap,
     StoreView,
+    Verified,
     check_seals,
     compare,
     gap_at,
@@ -60,46 +60,6 @@ class Sealing:
         return {**self.seal.as_json(), "added": self.added, **deleted}
 
 
-@dataclass(slots=True)
-class Verified:
-    """The result of comparing a store with a sealed head."""
-
-    seal: SealedHead
-    compared: Compared = field(default_factory=Compared)
-    events_read: int = 0
-    """Sessions whose events were read, and not their heads alone."""
-    pruned: int = 0
-    """Sessions whose events were deleted on record."""
-    unsealed: list[str] = field(default_factory=list)
-    """Sessions that only entries behind the head know."""
-    erased_since: list[str] = field(default_factory=list)
-    """Sessions whose contents were erased on a record that the head does not cover."""
-    locked: int = 0
-    """Sessions whose contents are under keys that are not at hand."""
-
-    @property
-    def gaps(self) -> list[Gap]:
-        return self.compared.gaps
-
-    @property
-    def complete(self) -> bool:
-        """Whether nothing that the head covers is missing or altered, as far as was read."""
-        return not self.gaps
-
-    @property
-    def moved(self) -> int:
-        return len(self.compared.moved)
-
-    @property
-    def sessions(self) -> int:
-        """How many sessions are covered, including journals."""
-        return len(self.compared.covered)
-
-    @property
-    def journals(self) -> int:
-        return sum(map(is_journal, self.compared.covered))
-
-
 async def view(store: Store) -> StoreView:
     """Read register, heads and log in this order: a session that goes on meanwhile has then moved,
     and one that begins is in the log."""
@@ -137,7 +97,7 @@ async def seal_store(
         gaps = check_seals(seals, {key.public, *earlier_keys})
         if not gaps:
             gaps = compared.gaps
-            await _read(store, Verified(earlier, compared), compared.moved)
+            await _read(store, compared, compared.moved)
         if gaps:
             more = f", and {len(gaps) - 1} more" if len(gaps) > 1 else ""
             raise RunEnded(
@@ -188,16 +148,14 @@ async def verify_store(
     finally:
         gaps = await checking
     if gaps:
-        return Verified(seal, Compared(gaps))
-    compared = compare(seals, now)
-    named = {gap.session_id for gap in compared.gaps}
+        return Verified(seal, gaps)
+    verified = compare(seals, now)
+    named = {gap.session_id for gap in verified.gaps}
     reading = [
         session_id
-        for session_id in (compared.covered if events else compared.moved)
+        for session_id in (verified.covered if events else verified.moved)
         if session_id not in named
     ]
-    verified = Verified(seal, compared)
-    verified.unsealed = [head for head in now.heads if head not in compared.covered]
     vouched = _Vouched(store, now.log, seal, keys, set(reading))
     await _read(store, verified, reading, vouched)
     verified.events_read = len(reading) - verified.pruned
@@ -294,7 +252,7 @@ class _Reader:
     digests: Mapping[str, str]
 
     async def gap(self, session_id: str) -> Gap | None:
-        entry = self.verified.compared.covered[session_id]
+        entry = self.verified.covered[session_id]
         try:
             loaded = await self.traces.loaded(session_id)
             if session_id == PREFIX + JOURNAL:
@@ -387,14 +345,14 @@ def verified_json(verified: Verified, without_events: bool) -> dict[str, object]
     return {
         "complete": verified.complete,
         "sealed": {"size": head.size, "root": head.root, "at": head.at, "key": verified.seal.key},
-        "sessions": verified.sessions - verified.journals,
+        "sessions": verified.sessions,
         "journals": verified.journals,
         "events_read": verified.events_read,
         "pruned": verified.pruned,
         "erased_since": verified.erased_since,
         "under_keys": verified.locked,
-        "gone_on": verified.moved,
-        "not_covered": {"entries": verified.compared.later, "sessions": len(verified.unsealed)},
+        "gone_on": len(verified.moved),
+        "not_covered": {"entries": verified.later, "sessions": len(verified.unsealed)},
         "without_events": without_events,
         "gaps": [gap.as_json() for gap in verified.gaps],
     }
@@ -408,14 +366,14 @@ def verified_lines(verified: Verified, without_events: bool) -> Iterator[str]:
     if verified.gaps:
         yield f"{counted(len(verified.gaps), 'gap')} against the head of {when}"
         return
-    own = counted(verified.sessions - verified.journals, "session")
+    own = counted(verified.sessions, "session")
     whole = f"{own} and {counted(verified.journals, 'journal')}" if verified.journals else own
     yield (
         f"complete: all {whole} sealed at {when} are here; "
         "none was exchanged, cut or rewritten, and none is in the store without an entry"
     )
     if without_events:
-        unread = verified.sessions - verified.events_read
+        unread = len(verified.covered) - verified.events_read
         yield (
             f"not read: the events of {counted(unread, 'session')}, whose heads and action "
             "records match the seal"
@@ -436,7 +394,7 @@ def verified_lines(verified: Verified, without_events: bool) -> Iterator[str]:
         )
     if verified.moved or verified.unsealed:
         yield (
-            f"not covered: events after the seal (sessions and journals: {verified.moved} "
+            f"not covered: events after the seal (sessions and journals: {len(verified.moved)} "
             f"continued, {len(verified.unsealed)} began)"
         )
     yield "not proven by this: that what was recorded is true, or that everything was recorded"

@@ -196,11 +196,7 @@ def select(
 
 
 def _is_withheld(arguments: JSON, path: Sequence[str]) -> bool:
-    for deep in range(len(path) + 1):
-        value = value_at(arguments, path[:deep])
-        if isinstance(value, Mapping) and value.keys() == {"$ref", "bytes"}:
-            return True
-    return False
+    return any(is_reference(value_at(arguments, path[:deep])) for deep in range(len(path) + 1))
 
 
 def read_moment(text: str, *, whole_day: bool = False) -> float:

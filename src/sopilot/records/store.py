@@ -16,7 +16,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.records.actions import ActionRow
 from sopilot.records.log import LogEntry, SealedHead, SealFile
 from sopilot.records.selection import Wanted
-from sopilot.trace.chain import Head, SealedEvent, encode_line
+from sopilot.trace.chain import Head, SealedEvent
 from sopilot.trace.events import ABOUT
 from sopilot.trace.signing import SignedHead
 from sopilot.values.json import JSON, Fields
@@ -192,34 +192,19 @@ class Lease(NamedTuple):
 class Batch(NamedTuple):
     """The contents of one append, which is written whole or not at all.
 
-    ``payloads`` are the values of references in the events, ``summary`` is for listings,
-    ``programs`` are new artifacts by hash, ``actions`` the changed rows of the register. ``lines``
-    (the events as written) and ``reached`` (the head behind them) spare work where the caller has
-    them.
+    ``lines`` are the events as they are written, and ``head`` is the head behind them. ``payloads``
+    are the values of references in the events, ``summary`` is for listings, ``programs`` are new
+    artifacts by hash, ``actions`` the changed rows of the register.
     """
 
     expected: Head
+    head: Head
     events: Sequence[SealedEvent]
+    lines: Sequence[str]
     payloads: Mapping[str, JSON] = _NOTHING
     summary: Mapping[str, JSON] = _NOTHING
     programs: Mapping[str, str] = _NOTHING
-    lines: Sequence[str] | None = None
     actions: Sequence[ActionRow] = ()
-    reached: Head | None = None
-
-    def encoded(self) -> Sequence[str]:
-        if self.lines is not None:
-            return self.lines
-        return [encode_line(sealed) for sealed in self.events]
-
-    @property
-    def head(self) -> Head:
-        if self.reached is not None:
-            return self.reached
-        if not self.events:
-            return self.expected
-        last = self.events[-1]
-        return Head(self.expected.session_id, last.event.seq, last.hash)
 
 
 class Append(NamedTuple):
@@ -352,7 +337,7 @@ class Store(Protocol):
         """Durable when it returns; renews the lease. Raises ``LeaseLost`` or ``Conflict``."""
         ...
 
-    async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]: ...
+    async def events(self, session_id: str) -> list[SealedEvent]: ...
 
     async def payloads(self, session_id: str) -> dict[str, JSON]: ...
 

@@ -18,7 +18,7 @@ from sopilot.runner.sources import Unit, compile_source
 from sopilot.values.text import counted
 from sopilot.views.check_sentences import condition_of
 from sopilot.views.frame import render_function
-from sopilot.views.program_text import RENDERINGS, Correspondence, correspondence, render
+from sopilot.views.program_text import COMPILED, RENDERINGS, Correspondence, correspondence, render
 
 
 def explain(unit: Unit) -> dict[str, Any]:
@@ -184,7 +184,7 @@ def explanation_lines(why: dict[str, Any]) -> Iterator[str]:
 
 FORMS = ("frame", "listing", *RENDERINGS)
 Shown = str | dict[str, str]
-OF_PROGRAMS = ("frame", "listing", "flat", "prose", "first-frame")
+OF_PROGRAMS = ("frame", "listing", *COMPILED)
 """Forms that need no more than the program; the others word the handbook's own trees."""
 
 

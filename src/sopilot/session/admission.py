@@ -67,36 +67,32 @@ class Admitted(NamedTuple):
 
 
 async def admit(
-    session: Session,
-    guarded: Guarded,
-    arguments: dict[str, JSON],
-    call_id: str,
-    *,
-    amended: bool = False,
+    session: Session, guarded: Guarded, wish: DomainCall, *, amended: bool = False
 ) -> CallAnswer | Admitted:
-    """Inside ``writing``: the call to make, or why not now. Amended arguments are people's: they
-    need not be the ones that were checked, but they are proven, or decided about, anew."""
-    action = guarded.action
+    """Inside ``writing``: the call to make, or why not now. ``wish`` is the call as it was asked
+    for, under the id that the asker gave it. Amended arguments are people's: they need not be the
+    ones that were checked, but they are proven, or decided about, anew."""
+    action, arguments = wish.action, wish.arguments
     await session.look_at_clock()
     guarded = _asked_of_people(session, guarded, arguments)
     hold = hold_reason(session.machine, session.configuration, action, arguments, amended=amended)
     hold = hold or under_way(session, action)
     if hold is not None:
-        return await hold_call(session, action, arguments, call_id, hold)
+        return await hold_call(session, wish, hold)
     licence = _license(session, arguments)
     if not licence.missing and guarded.recheck:
         licence = await _recheck(session, licence, arguments)
     if not licence.missing:
-        await _drop_doubted(session, action, arguments, but=call_id if amended else "")
+        await _drop_doubted(session, action, arguments, but=wish.call_id if amended else "")
         if guarded.needed <= 0 and not amended:
             # A request for this very call, amended until it needs no approval, is used up by it.
             served = [held.call_id for held in session.held_calls if held.serves(action, arguments)]
-            own_id = served[0] if served else session.ledger.fresh_id(call_id)
+            own_id = served[0] if served else session.ledger.fresh_id(wish.call_id)
             call = DomainCall(own_id, action, arguments, licence.as_json())
-            return await _behind_fence(session, call, call_id)
+            return await _behind_fence(session, call)
     await expire_due(session)
     if amended:
-        held = _amended_request(session, guarded, call_id, licence)
+        held = _amended_request(session, guarded, wish.call_id, licence)
     else:
         held = _standing(session, guarded, arguments, licence)
     if held is not None and held.state is HeldState.APPROVED:
@@ -106,15 +102,15 @@ async def admit(
             record = {"grade": str(ProofLevel.CLAIMED), "missing": licence.missing}
             record |= {"uses": uses} if (uses := _answers_used_up(session, licence)) else {}
         call = DomainCall(held.call_id, action, dict(held.arguments), record, amended)
-        return await _behind_fence(session, call, call_id)
+        return await _behind_fence(session, call)
     blocked = "no-longer-proven" if session.settings.guard else "blocked"
     doubt = sentence(blocked, action=action, missing=licence.missing) if licence.missing else ""
-    own_id = session.ledger.fresh_id(call_id)
+    own_id = session.ledger.fresh_id(wish.call_id)
     if held is None and not amended:
         held = amended_since(session, action, arguments)
     if held is None:
-        facts = [dict(fact) for fact in licence.facts]
-        held = await _request(session, guarded, arguments, own_id, doubt, facts, amended=amended)
+        request = replace(wish, call_id=own_id, amended=amended)
+        held = await _request(session, guarded, request, doubt, licence)
     else:
         details = {"call_id": own_id, "action": action, "awaits": AWAITS_DECISION}
         await session.step(Note(HELD_CALL, {**details, "held": held.call_id}))
@@ -125,7 +121,7 @@ async def admit(
     return CallAnswer(held.call_id, CallStatus.HELD, problem=text, held=held)
 
 
-async def _behind_fence(session: Session, call: DomainCall, call_id: str) -> CallAnswer | Admitted:
+async def _behind_fence(session: Session, call: DomainCall) -> CallAnswer | Admitted:
     """In a fenced session, hold a call whose outcome the tools can't recall."""
     why = await fence_reason(session._store, session.id, session.created_at, clock=session.clock)
     if not why:
@@ -138,15 +134,14 @@ async def _behind_fence(session: Session, call: DomainCall, call_id: str) -> Cal
             if isinstance(recalled, ToolResult):
                 return Admitted(call, read_failure(session, call.action, recalled))
     hold = Hold(AWAITS_RELEASE, sentence("fenced", action=call.action, why=why))
-    return await hold_call(session, call.action, call.arguments, call_id, hold, own_id=call.call_id)
+    return await hold_call(session, call, hold, own_id=call.call_id)
 
 
-async def admit_unguarded(
-    session: Session, action: str, arguments: dict[str, JSON], call_id: str
-) -> CallAnswer | Admitted:
+async def admit_unguarded(session: Session, wish: DomainCall) -> CallAnswer | Admitted:
+    action = wish.action
     hold = under_way(session, action)
     if hold is not None:
-        return await hold_call(session, action, arguments, call_id, hold)
+        return await hold_call(session, wish, hold)
     if action in session.machine.programs.goal_actions:
         await session.look_at_clock()
     if session.from_store and may_unprove(session.machine.programs, action):
@@ -154,8 +149,8 @@ async def admit_unguarded(
         why = await known_fence(session._store, session.id, session.created_at)
         if why:
             hold = Hold(AWAITS_RELEASE, sentence("fenced", action=action, why=why))
-            return await hold_call(session, action, arguments, call_id, hold)
-    return Admitted(DomainCall(session.ledger.fresh_id(call_id), action, arguments))
+            return await hold_call(session, wish, hold)
+    return Admitted(replace(wish, call_id=session.ledger.fresh_id(wish.call_id)))
 
 
 async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
@@ -164,15 +159,16 @@ async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
     if held is None:
         raise unknown_call(call_id, session.ledger.held)
     action, arguments = held.action, dict(held.arguments)
+    wish = DomainCall(call_id, action, arguments)
     guarded = session.programs.guarded.get(action)
     if guarded is None:
         raise UserMistake(f"`{action}` is not an action of the current programs")
     if not same(as_received(session, action, arguments), arguments):
         why = f"`{action}` would fill in arguments by itself: amend it with values for all"
-        return await hold_call(session, action, arguments, call_id, Hold("root", why))
+        return await hold_call(session, wish, Hold("root", why))
     if session.settings.guard and (why := repeated(session, action, arguments)):
-        return await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, why))
-    return await admit(session, guarded, arguments, call_id, amended=held.amended)
+        return await hold_call(session, wish, Hold(AWAITS_PROOF, why))
+    return await admit(session, guarded, wish, amended=held.amended)
 
 
 def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str, JSON]) -> Guarded:
@@ -393,33 +389,27 @@ def _standing(
 
 
 async def _request(
-    session: Session,
-    guarded: Guarded,
-    arguments: dict[str, JSON],
-    own_id: str,
-    doubt: str,
-    facts: Sequence[JSON],
-    *,
-    amended: bool,
+    session: Session, guarded: Guarded, call: DomainCall, doubt: str, licence: Licence
 ) -> HeldCall:
     expires = None
     if guarded.expires_seconds is not None:
         expires = session.clock.now() + guarded.expires_seconds
     details: dict[str, JSON] = {
-        "call_id": own_id,
-        "action": guarded.action,
-        "arguments": arguments,
+        "call_id": call.call_id,
+        "action": call.action,
+        "arguments": dict(call.arguments),
         "awaits": AWAITS_APPROVAL,
         "roles": list(guarded.roles or (OPERATOR,)),
         "needed": max(guarded.needed, 1),
         "expires_at": expires,
     }
     if doubt:
+        facts: list[JSON] = [dict(fact) for fact in licence.facts]
         details |= {"why": doubt, "message": message_json(doubt), "facts": facts}
-    if amended:
+    if call.amended:
         details["amended"] = True
     await session.step(Note(HELD_CALL, details))
-    return session.ledger.held[own_id]
+    return session.ledger.held[call.call_id]
 
 
 def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -451,19 +441,13 @@ def under_way(session: Session, action: str) -> Hold | None:
 
 
 async def hold_call(
-    session: Session,
-    action: str,
-    arguments: Mapping[str, JSON],
-    call_id: str,
-    hold: Hold,
-    *,
-    own_id: str = "",
+    session: Session, wish: DomainCall, hold: Hold, *, own_id: str = ""
 ) -> CallAnswer:
-    own_id = own_id or session.ledger.fresh_id(call_id)
+    own_id = own_id or session.ledger.fresh_id(wish.call_id)
     details: dict[str, JSON] = {
         "call_id": own_id,
-        "action": action,
-        "arguments": dict(arguments),
+        "action": wish.action,
+        "arguments": dict(wish.arguments),
         "awaits": hold.awaits,
         "why": hold.why,
         "message": message_json(hold.why),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Unpack
 
-from sopilot.machine.call_ledger import HeldCall, HeldState
+from sopilot.machine.call_ledger import HeldCall
 from sopilot.messages.diagnostic import Diagnostic
-from sopilot.messages.errors import LeaseHeld, UserMistake
+from sopilot.messages.errors import UserMistake
 from sopilot.records.entitlements import REFUSED, Ballot, Vote, refused_vote
 from sopilot.records.people import principal_from_json
 from sopilot.records.store import Store
@@ -76,45 +75,3 @@ async def record_vote(session: Session, call_id: str, vote: Vote) -> HeldCall:
             Decision(vote.decision, call_id, vote.by, vote.role, changed, vote.reason, principal)
         )
         return session.ledger.held[call_id]
-
-
-async def wait_for_decision(
-    session: Session,
-    call_id: str,
-    *,
-    poll_seconds: float = 1.0,
-    timeout_seconds: float | None = None,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> HeldCall:
-    """Return the held call once it is decided or expired, or the time is over.
-
-    Release the lease while waiting, so that others can record the decision.
-    """
-    begun = session.clock.now()
-    while True:
-        await session.take_decisions()
-        held = session.ledger.held.get(call_id)
-        if held is None:
-            raise unknown_call(call_id, session.ledger.held)
-        now = session.clock.now()
-        if held.state is not HeldState.WAITING:
-            return held
-        if held.has_expired(now):
-            async with session.writing():
-                await expire_due(session)
-            return session.ledger.held[call_id]
-        if timeout_seconds is not None and now - begun >= timeout_seconds:
-            return held
-        head = session.head
-        await session.release()
-        while True:
-            await sleep(poll_seconds)
-            now = session.clock.now()
-            over = timeout_seconds is not None and now - begun >= timeout_seconds
-            new = over or held.has_expired(now) or await session.stored_head() != head
-            if new or await session.has_decisions():
-                try:
-                    await session.reacquire()
-                except LeaseHeld:
-                    continue
-                break

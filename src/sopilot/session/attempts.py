@@ -18,7 +18,7 @@ from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import NEVER
-from sopilot.machine.terms import plain_arguments, whole_values
+from sopilot.machine.terms import plain_arguments
 from sopilot.program.model import Act, Guarded, Kind
 from sopilot.proof.agenda import Need, Plan, inputs_beside, plan_call
 from sopilot.proof.guard import Hold, license_here
@@ -27,9 +27,9 @@ from sopilot.session.admission import Admitted, admit, as_received, hold_call
 from sopilot.session.calls import begin, perform
 from sopilot.session.questions import WAITING, asker_here
 from sopilot.trace.events import AWAITS_PROOF, Actor, DomainCall, Fail, JudgeCheck, Start
-from sopilot.values.json import JSON, ArgumentsKey, key_of, plain_mapping, same, without_references
+from sopilot.values.json import JSON, ArgumentsKey, key_of, same
 from sopilot.views.guard_answers import guard_text, plan_text, refusals_of
-from sopilot.views.step_answers import CallAnswer, CallStatus
+from sopilot.views.step_answers import CallAnswer
 
 if TYPE_CHECKING:
     from sopilot.session.session import Session
@@ -50,17 +50,11 @@ class _Candidate(NamedTuple):
 
 
 async def attempt(
-    session: Session,
-    guarded: Guarded,
-    arguments: Mapping[str, JSON],
-    call_id: str,
-    *,
-    rehearsed: bool = False,
+    session: Session, guarded: Guarded, wish: DomainCall, *, rehearsed: bool = False
 ) -> CallAnswer | None:
     """Carry the call out if it is proven; else say what it needs, or why it is refused. A
     ``rehearsed`` one isn't carried out: ``None`` if it would be."""
-    action = guarded.action
-    sent = whole_values(session.configuration, without_references(plain_mapping(arguments)))
+    action, sent = wish.action, wish.arguments
     since = session.configuration.next_seq
     made: set[tuple[str, ArgumentsKey]] = set()
     while True:
@@ -69,7 +63,8 @@ async def attempt(
             amended = admission.amended_since(session, action, wanted)
             if amended is not None and amended.state is HeldState.APPROVED:
                 wanted = as_received(session, action, amended.arguments)
-            decided = await _decide(session, guarded, wanted, call_id, since, made)
+            received = replace(wish, arguments=wanted)
+            decided = await _decide(session, guarded, received, since, made)
             if isinstance(decided, CallAnswer):
                 return decided
             if isinstance(decided, Admitted):
@@ -86,28 +81,27 @@ async def attempt(
 async def _decide(
     session: Session,
     guarded: Guarded,
-    arguments: dict[str, JSON],
-    call_id: str,
+    wish: DomainCall,
     since: int,
     made: set[tuple[str, ArgumentsKey]],
 ) -> CallAnswer | Admitted | WantedCall:
     """Inside ``writing``: what to do next about the call. A ``WantedCall`` is one that the
     runtime makes itself."""
-    action = guarded.action
+    action, arguments = wish.action, wish.arguments
     await session.look_at_clock()
     repeated = admission.repeated(session, action, arguments)
     if repeated:
-        return await _blocked(session, action, arguments, call_id, repeated)
+        return await _blocked(session, wish, repeated)
     waiting = admission.under_way(session, action)
     if waiting is not None:
-        return await hold_call(session, action, arguments, call_id, waiting)
+        return await hold_call(session, wish, waiting)
     chosen = _choose(session, action, arguments, since)
     limit = session.settings.limits.processes
     if chosen is None and len(session.configuration.processes) >= limit:
         text = guard_text("full", session.language, limit=limit)
-        return await _blocked(session, action, arguments, call_id, text)
+        return await _blocked(session, wish, text)
     if chosen is None:
-        return await admit(session, guarded, arguments, call_id)  # holds it, and says why
+        return await admit(session, guarded, wish)  # holds it, and says why
     await _begin(session, chosen.start)
     plan = chosen.plan
     # Programs may ask for the evidence of every option: what can be read is read before the act.
@@ -115,13 +109,13 @@ async def _decide(
     if own is not None:
         return own
     if chosen.proven or not (plan.needs or plan.unmet or plan.problem):
-        return await admit(session, guarded, arguments, call_id)
+        return await admit(session, guarded, wish)
     if _only_unasked(session, plan):
-        waits = await admit(session, guarded, arguments, call_id)  # a person may decide instead
+        waits = await admit(session, guarded, wish)  # a person may decide instead
         if isinstance(waits, CallAnswer) and waits.held is None:
             return replace(waits, problem=WAITING.format(session=session.id))
         return waits
-    return await _answer(session, chosen, action, arguments, call_id)
+    return await _answer(session, chosen, wish)
 
 
 def _only_unasked(session: Session, plan: Plan) -> bool:
@@ -136,10 +130,8 @@ def _only_unasked(session: Session, plan: Plan) -> bool:
     return bool(plan.needs) and not plan.unmet and all(need.calls for need in plan.needs)
 
 
-async def _blocked(
-    session: Session, action: str, arguments: dict[str, JSON], call_id: str, text: str
-) -> CallAnswer:
-    held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
+async def _blocked(session: Session, wish: DomainCall, text: str) -> CallAnswer:
+    held = await hold_call(session, wish, Hold(AWAITS_PROOF, text))
     return replace(held, plan=Plan(problem=text))
 
 
@@ -310,20 +302,14 @@ async def _make(session: Session, call: WantedCall) -> None:
     await perform(session, own, connection)
 
 
-async def _answer(
-    session: Session,
-    chosen: _Candidate,
-    action: str,
-    arguments: dict[str, JSON],
-    call_id: str,
-) -> CallAnswer:
+async def _answer(session: Session, chosen: _Candidate, wish: DomainCall) -> CallAnswer:
     """Record why the call isn't made, and end the process if it is refused."""
     plan, program = chosen.plan, chosen.here.program.program
     masked = session.secrets.masked
     reasons = refusals_of(plan, program, session.configuration, masked, session.language)
     show = session.configuration if session.settings.guard == "auto" else None
-    text = masked(plan_text(plan, program, action, reasons, session.language, show=show))
-    held = await hold_call(session, action, arguments, call_id, Hold(AWAITS_PROOF, text))
+    text = masked(plan_text(plan, program, wish.action, reasons, session.language, show=show))
+    held = await hold_call(session, wish, Hold(AWAITS_PROOF, text))
     session.judgements = {
         program.functions[need.function].judges: need
         for way in (plan.needs, *plan.instead)
@@ -332,4 +318,4 @@ async def _answer(
     }
     if plan.unmet:
         await session.step(Fail(text), actor=Actor.MACHINE)
-    return replace(held, status=CallStatus.HELD, plan=plan, reasons=reasons)
+    return replace(held, plan=plan, reasons=reasons)

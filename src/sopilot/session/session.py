@@ -264,32 +264,34 @@ class Session:
     async def call_tool(
         self, name: str, arguments: Mapping[str, JSON], call_id: str = ""
     ) -> CallAnswer:
-        # As the trace spells it: models write ids that JSON cannot say.
-        wanted_id = str(plain(call_id))
+        wish = self._wish(name, arguments, call_id)
         guarded = self.programs.guarded.get(name)
         if guarded is not None and self.settings.guard:
-            answer = await attempts.attempt(self, guarded, arguments, wanted_id)
+            answer = await attempts.attempt(self, guarded, wish)
             assert answer is not None
             return answer
-        sent = without_references(plain_mapping(arguments))
-        wanted = whole_values(self.configuration, sent)
         async with self.writing(name) as connection:
             if guarded is not None:
-                received = admission.as_received(self, name, wanted)
-                admitted = await admission.admit(self, guarded, received, wanted_id)
+                received = admission.as_received(self, name, wish.arguments)
+                admitted = await admission.admit(self, guarded, replace(wish, arguments=received))
             else:
-                admitted = await admission.admit_unguarded(self, name, wanted, wanted_id)
+                admitted = await admission.admit_unguarded(self, wish)
             if isinstance(admitted, CallAnswer):
                 return admitted
             await calls.begin(self, admitted.call)
         return await calls.perform(self, admitted.call, connection, recalled=admitted.recalled)
+
+    def _wish(self, name: str, arguments: Mapping[str, JSON], call_id: str = "") -> DomainCall:
+        """A call as the trace spells it: models write ids that JSON can't say."""
+        sent = without_references(plain_mapping(arguments))
+        return DomainCall(str(plain(call_id)), name, whole_values(self.configuration, sent))
 
     async def rehearse(self, name: str, arguments: Mapping[str, JSON]) -> CallAnswer | None:
         """Say why a guarded call wouldn't be made now; ``None`` if it would. Never make it."""
         guarded = self.programs.guarded.get(name) if self.settings.guard else None
         if guarded is None:
             return None
-        return await attempts.attempt(self, guarded, arguments, "", rehearsed=True)
+        return await attempts.attempt(self, guarded, self._wish(name, arguments), rehearsed=True)
 
     async def run_held(self, call_id: str) -> CallAnswer:
         """Make a held call if it has its approvals."""
@@ -317,7 +319,6 @@ class Session:
     resolve_outcome = calls.resolve_outcome
     decide = approval_votes.decide
     record_vote = approval_votes.record_vote
-    wait_for_decision = approval_votes.wait_for_decision
 
     async def entitlements(self) -> Entitlements:
         """The rules about who may decide in this session."""
@@ -337,9 +338,6 @@ class Session:
         if self.held_calls:
             await approval_votes.record_queued(self, self._store)
 
-    async def has_decisions(self) -> bool:
-        return bool(await self._store.pending_decisions(self.id))
-
     async def _read_again(self) -> None:
         self._take(await load(self._store, self.id, known=(self.programs,)))
 
@@ -351,9 +349,6 @@ class Session:
         """The events as people may see them: without the values of secret inputs."""
         payloads = await self._store.payloads(self.id)
         return shown_events(self._events, payloads, self.secrets.places)
-
-    async def stored_head(self) -> Head:
-        return (await self._store.record(self.id)).head
 
     # --- its lease ----------------------------------------------------------------
 
@@ -426,11 +421,6 @@ class Session:
     def is_current(self) -> bool:
         """Whether this object has the lease, and all that the store holds as far as it knows."""
         return self._lease is not None and not self._stale
-
-    async def reload(self) -> None:
-        """Read the session from the store again; verify and replay it."""
-        async with self._lock:
-            await self._read_again()
 
     async def _take_back(self) -> bool:
         self._lease = await self._store.acquire(
@@ -567,7 +557,7 @@ class Session:
         last = sealed[-1]
         head = made(Head, (before.session_id, last.event.seq, last.hash))
         batch = made(
-            Batch, (before, sealed, payloads, summary, programs or {}, lines, actions, head)
+            Batch, (before, head, sealed, lines, payloads, summary, programs or {}, actions)
         )
         store, now, seconds = self._store, self.clock.now(), settings.lease_seconds
         if self._new is None:

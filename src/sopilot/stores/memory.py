@@ -216,8 +216,8 @@ class MemoryStore:
         owned.lease_expires_at = expires
         return made(Lease, (session_id, owner, token, expires))
 
-    async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
-        return self._stored(session_id).events[after + 1 :]
+    async def events(self, session_id: str) -> list[SealedEvent]:
+        return list(self._stored(session_id).events)
 
     async def payloads(self, session_id: str) -> dict[str, JSON]:
         return dict(self._stored(session_id).payloads)

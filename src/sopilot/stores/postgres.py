@@ -484,7 +484,8 @@ def _created(items: Sequence[Create], known: Collection[str]) -> list[str]:
     sessions, batches = [], []
     for session, owner, now, expires in items:
         start = genesis(session.id)
-        first = session.first or Batch(Head(session.id, -1, start), ())
+        empty = Head(session.id, -1, start)
+        first = session.first or Batch(empty, empty, (), ())
         for sha256, text in (*session.programs.items(), *first.programs.items()):
             if sha256 not in known:
                 programs[sha256] = text.encode()

@@ -269,13 +269,12 @@ class SqlStore(ABC):
             )
         return [_record_or_damaged(row) for row in rows]
 
-    async def events(self, session_id: str, *, after: int = -1) -> list[SealedEvent]:
+    async def events(self, session_id: str) -> list[SealedEvent]:
         rows = await self._rows_of(
             session_id,
             "SELECT place, line FROM {sessions} LEFT JOIN {events}"
-            f" ON place > number * {EVENTS_PER_SESSION} + ?"
+            f" ON place >= number * {EVENTS_PER_SESSION}"
             f" AND place < (number + 1) * {EVENTS_PER_SESSION} WHERE id = ? ORDER BY place",
-            (after, session_id),
         )
         try:
             return [decode_line(text_of(line)) for _, line in rows]
@@ -308,12 +307,10 @@ class SqlStore(ABC):
             raise StoreCorrupt(f"program {sha256[:12]} is not in this store")
         return text_of(rows[0][0])
 
-    async def _rows_of(
-        self, session_id: str, query: str, values: Sequence[Any] | None = None
-    ) -> list[Row]:
+    async def _rows_of(self, session_id: str, query: str) -> list[Row]:
         """Rows of an outer join. A row without a key stands for a session without rows."""
         async with self.read() as db:
-            rows = await db.rows(query, (session_id,) if values is None else values)
+            rows = await db.rows(query, (session_id,))
         if not rows:
             raise UnknownSession(session_id)
         return rows if rows[0][0] is not None else []
@@ -508,7 +505,7 @@ def state_columns(summary: Mapping[str, JSON]) -> tuple[str, int]:
 
 def encoded_lines(batch: Batch) -> list[bytes]:
     try:
-        return [line.encode() for line in batch.encoded()]
+        return [line.encode() for line in batch.lines]
     except UnicodeEncodeError as problem:
         raise WriteRefused(f"this cannot be written as UTF-8: {problem}") from problem
 

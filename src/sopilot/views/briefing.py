@@ -46,8 +46,8 @@ class Briefing:
     def _render(self, name: str, goal: str) -> str:
         text = self.own_text(name)
         if text is None:
-            program = self.programs[goal]
-            text = render(name, self.handbook, goal, program, self.language).rstrip()
+            procedure, program = self.handbook.procedures[goal], self.programs[goal]
+            text = render(name, self.handbook, procedure, program, self.language).rstrip()
         return text
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:

@@ -9,6 +9,7 @@ from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import mistake
 from sopilot.views.baselines import checklist_message, chunk_message, retrieval_message
 from sopilot.views.fused import PAGED, fused_view
+from sopilot.views.official import OFFICIAL
 from sopilot.views.state_text import frame_message, state_message
 from sopilot.views.step_answers import Answers
 from sopilot.views.view import View, full_cursor_message
@@ -18,10 +19,7 @@ _ENDS: Final = Automation(complete=True)
 VIEWS: Final[dict[str, View]] = {
     view.name: view
     for view in (
-        *(
-            View(name, False, resident=name, sourced=True)
-            for name in ("official", "official-code", "official-recipes")
-        ),
+        *(View(name, False, resident=name, sourced=True) for name in OFFICIAL),
         View("flat", False, resident="flat", whole=True),
         View("prose", False, resident="prose"),
         View(

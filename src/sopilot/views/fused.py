@@ -29,7 +29,7 @@ from sopilot.views.moment import Moment, known_values
 from sopilot.views.moves import FrameMessage, Move, Value, gathered, next_move
 from sopilot.views.state_text import evidence_line, frame_message, move_text, shown_value
 from sopilot.views.step_answers import Answers
-from sopilot.views.view import Offer, View
+from sopilot.views.view import View
 
 MOST_VERDICTS: Final = 24
 """Verdicts that are tried both ways for one request."""
@@ -326,7 +326,6 @@ class FusedSwitches:
     ``combine``: a verdict and what follows it in one message; the frame message looks ahead.
     ``fold``: bookkeeping and old blocks of the dialog are not sent again.
     ``short_step``: the bookkeeping tool in few words; one call may hold several verdicts.
-    ``offer``: which tool schemas a request carries.
     """
 
     enter_calls: bool = True
@@ -335,7 +334,6 @@ class FusedSwitches:
     combine: bool = True
     fold: bool = True
     short_step: bool = True
-    offer: Offer = Offer.ALL
 
 
 ALL_ON: Final = FusedSwitches()
@@ -359,7 +357,6 @@ def fused_view(switches: FusedSwitches = ALL_ON, name: str = "fused") -> View:
             reuse_verdicts=switches.reuse,
         ),
         fold=fold_dialog if switches.fold else None,
-        offer=switches.offer,
         guidance="fused" if switches.combine else "machine",
         answers=Answers.SHORT if switches.fold else Answers.WHOLE,
         in_order=switches.combine,

@@ -6,7 +6,7 @@ Views render it, and the reference executor acts on it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from sopilot.handbook.requirements import Constant
@@ -31,7 +31,6 @@ from sopilot.program.model import (
     Step,
     Unknown,
 )
-from sopilot.protocols import ToolSchema
 from sopilot.values.json import JSON
 from sopilot.views.frame import shown_names, told_on_failing
 from sopilot.views.moment import Moment, known_values
@@ -88,11 +87,10 @@ class FrameMessage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """The part of a request beside the dialog. ``programs`` are those whose whole text is shown;
+    """What a request shows beside the dialog. ``programs`` are those whose whole text is shown;
     ``guard``: the agent has its own tools alone."""
 
     frame_text: str = ""
-    tools: Sequence[ToolSchema] = ()
     move: Move | None = None
     goals: Sequence[str] = ()
     programs: Mapping[str, Program] = field(default_factory=dict)
@@ -111,24 +109,19 @@ def next_move(
 ) -> Move:
     """The move that fits at the cursor. ``named`` renames values that are still open."""
     step = _asked_for(here)
-    move = Move(_kind(step), here.frame.function, known=known)
+    kind, name, options = _about(step)
+    arguments: MoveArguments = ()
     if isinstance(step, Check):
         arguments = _filled(step.arguments, known, named)
-        return replace(move, name=step.function, arguments=arguments)
-    if isinstance(step, Act):
-        linked = here.layout.linked
-        arguments = (
-            _wanted(here, step)
-            if linked
-            else _filled(plain_arguments(step.arguments), known, named)
-        )
-        return replace(move, name=step.action, arguments=arguments)
-    if isinstance(step, Branch):
-        side = "then" if is_true(step.when, here.frame.slots) else "otherwise"
-        return replace(move, name=side)
-    if isinstance(step, ReturnStep) and step.holds is not None:
-        return replace(move, name=str(is_true(step.holds, here.frame.slots)).lower())
-    return replace(move, name=_named(step), options=_options(step))
+    elif isinstance(step, Act) and here.layout.linked:
+        arguments = _wanted(here, step)
+    elif isinstance(step, Act):
+        arguments = _filled(plain_arguments(step.arguments), known, named)
+    elif isinstance(step, Branch):
+        name = "then" if is_true(step.when, here.frame.slots) else "otherwise"
+    elif isinstance(step, ReturnStep) and step.holds is not None:
+        name = str(is_true(step.holds, here.frame.slots)).lower()
+    return Move(kind, here.frame.function, name, arguments, known, options=options)
 
 
 def frame_move(here: Position, language: str) -> Move:
@@ -138,17 +131,18 @@ def frame_move(here: Position, language: str) -> Move:
     step = _asked_for(here)
     known = known_values(here)
     acts = tuple(item for item in function.steps if isinstance(item, Act))
+    kind, name, options = _about(step)
     return Move(
-        _kind(step),
+        kind,
         function.name,
-        _named(step),
+        name,
         step.arguments if isinstance(step, Check | Act) else (),
         {name: known[name] for name in shown_names(function) if name in known},
         recipes=tuple(recipe for recipe in (acts, *function.fallbacks) if recipe),
         wanted=step.wanted if isinstance(step, Check) else True,
         unmet=names_of(blamed(function, here.frame.slots)),
         message=told_on_failing(function, program, here.frame.slots, language),
-        options=_options(step),
+        options=options,
     )
 
 
@@ -181,39 +175,29 @@ def _asked_for(here: Position) -> Step:
     return step
 
 
-_KINDS: dict[type, str] = {
-    Check: "call",
-    Branch: "branch",
-    Choose: "choose",
-    Ask: "ask",
-    Emit: "emit",
-    CompleteStep: "complete",
-    FailStep: "fail",
-}
-
-
-def _kind(step: Step) -> str:
-    if isinstance(step, Act):
-        return "goal" if step.goal else "tool"
-    if isinstance(step, ReturnStep):
-        return "judge" if step.holds is None else "return"
-    return _KINDS.get(type(step), "next")
-
-
-def _named(step: Step) -> str:
-    if isinstance(step, Check):
-        return step.function
-    if isinstance(step, Act):
-        return step.action
-    if isinstance(step, Emit):
-        return step.artifact
-    return step.label if isinstance(step, Choose) else ""
-
-
-def _options(step: Step) -> tuple[str, ...]:
-    if isinstance(step, Ask):
-        return step.wants
-    return tuple(option.name for option in step.options) if isinstance(step, Choose) else ()
+def _about(step: Step) -> tuple[str, str, tuple[str, ...]]:
+    """The kind of the move at a step, what it names, and the options that it leaves."""
+    match step:
+        case Check():
+            return "call", step.function, ()
+        case Act():
+            return "goal" if step.goal else "tool", step.action, ()
+        case Branch():
+            return "branch", "", ()
+        case Choose():
+            return "choose", step.label, tuple(option.name for option in step.options)
+        case Ask():
+            return "ask", "", step.wants
+        case Emit():
+            return "emit", step.artifact, ()
+        case ReturnStep():
+            return "judge" if step.holds is None else "return", "", ()
+        case CompleteStep():
+            return "complete", "", ()
+        case FailStep():
+            return "fail", "", ()
+        case _:
+            return "next", "", ()
 
 
 def _filled(

@@ -7,8 +7,9 @@ recipes, or write the same leaves as code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from sopilot.handbook.grammar import in_language
 from sopilot.handbook.model import ActionCall, Handbook, Predicate, Procedure, Recipe
@@ -179,6 +180,13 @@ def render_official_recipes(
     for _, tree in requirements(handbook, procedure):
         names |= dict.fromkeys(leaf.predicate for leaf in leaves(tree))
     return Rendered(f"{official.text}\n{list_recipes(handbook, names, language)}", official.quotes)
+
+
+OFFICIAL: Final[Mapping[str, Callable[[Handbook, Procedure, str], Rendered]]] = {
+    "official": render_official,
+    "official-code": render_official_code,
+    "official-recipes": render_official_recipes,
+}
 
 
 def list_recipes(

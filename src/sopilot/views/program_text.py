@@ -6,7 +6,7 @@ family the handbook's leaves, the compiled family the program's checks, in every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import ClassVar, Final
@@ -21,12 +21,7 @@ from sopilot.messages.scaffold import LANGUAGES, words
 from sopilot.program.model import CallArguments, Check, Function, Kind, Program
 from sopilot.views.check_sentences import check_saying, is_demand, purpose
 from sopilot.views.frame import render_frame, rendered_function
-from sopilot.views.official import (
-    render_official,
-    render_official_code,
-    render_official_recipes,
-    requirements,
-)
+from sopilot.views.official import OFFICIAL, requirements
 from sopilot.views.quoting import Rendered, Writer, below
 from sopilot.views.steps import StepWriter
 
@@ -182,12 +177,8 @@ class Correspondence:
     mismatches: tuple[Mismatch, ...]
 
 
-def correspondence(
-    handbook: Handbook, procedure: Procedure | str, program: Program
-) -> Correspondence:
+def correspondence(handbook: Handbook, procedure: Procedure, program: Program) -> Correspondence:
     """Compare every rendering with its source."""
-    if isinstance(procedure, str):
-        procedure = handbook.procedures[procedure]
     compared = 0
     mismatches: list[Mismatch] = []
     for language in LANGUAGES:
@@ -199,9 +190,10 @@ def correspondence(
         checks = list(_checked(program, language))
         frames = [rendered_function(item, program, language) for item in reading_order(program)]
         for name, expected, rendered in (
-            ("official", official, render_official(handbook, procedure, language)),
-            ("official-code", official, render_official_code(handbook, procedure, language)),
-            ("official-recipes", official, render_official_recipes(handbook, procedure, language)),
+            *(
+                (name, official, make(handbook, procedure, language))
+                for name, make in OFFICIAL.items()
+            ),
             ("flat", checks, render_flat(program, language)),
             ("prose", checks, render_prose(program, language)),
             ("frames", checks, below("", frames)),
@@ -233,46 +225,32 @@ def compare(
     ]
 
 
-Rendering = Callable[[Handbook, Procedure, Program, str], str]
+def _first_frame(program: Program, language: str) -> Rendered:
+    first = program.functions[program.entry].steps[0].label
+    return Rendered(render_frame(program, program.entry, first, {}, {}, language))
 
-RENDERINGS: Final[dict[str, Rendering]] = {
-    "flat": lambda handbook, procedure, program, language: render_flat(program, language).text,
-    "prose": lambda handbook, procedure, program, language: render_prose(program, language).text,
-    "official": lambda handbook, procedure, program, language: (
-        render_official(handbook, procedure, language).text
-    ),
-    "official-code": lambda handbook, procedure, program, language: (
-        render_official_code(handbook, procedure, language).text
-    ),
-    "official-recipes": lambda handbook, procedure, program, language: (
-        render_official_recipes(handbook, procedure, language).text
-    ),
-    "first-frame": lambda handbook, procedure, program, language: render_frame(
-        program,
-        program.entry,
-        program.functions[program.entry].steps[0].label,
-        {},
-        {},
-        language,
-    ),
+
+COMPILED: Final[Mapping[str, Callable[[Program, str], Rendered]]] = {
+    "flat": render_flat,
+    "prose": render_prose,
+    "first-frame": _first_frame,
 }
-"""Name → what a model sees of a procedure before a run starts."""
+"""Name → a rendering that needs no more than the program."""
+
+RENDERINGS: Final = ("flat", "prose", *OFFICIAL, "first-frame")
+"""What a model sees of a procedure before a run starts."""
 
 
 def render(
-    name: str,
-    handbook: Handbook,
-    procedure: Procedure | str,
-    program: Program,
-    language: str = "en",
+    name: str, handbook: Handbook, procedure: Procedure, program: Program, language: str = "en"
 ) -> str:
     """The rendering called ``name``."""
-    if name not in RENDERINGS:
-        raise mistake(
-            "unknown-rendering",
-            f"there is no rendering `{name}`",
-            help=did_you_mean(name, RENDERINGS),
-        )
-    if isinstance(procedure, str):
-        procedure = handbook.procedures[procedure]
-    return RENDERINGS[name](handbook, procedure, program, language)
+    if name in COMPILED:
+        return COMPILED[name](program, language).text
+    if name in OFFICIAL:
+        return OFFICIAL[name](handbook, procedure, language).text
+    raise mistake(
+        "unknown-rendering",
+        f"there is no rendering `{name}`",
+        help=did_you_mean(name, RENDERINGS),
+    )

@@ -2,57 +2,16 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 
 from sopilot.machine.automation import Automation
-from sopilot.program.model import Act, Do, Function
 from sopilot.protocols import Message, ToolSchema
 from sopilot.views.briefing import Briefing, instructions
 from sopilot.views.moment import Moment
 from sopilot.views.moves import FrameMessage, Shown
 from sopilot.views.state_text import frame_message
 from sopilot.views.step_answers import Answers
-from sopilot.views.step_tool import STEP_NAMES
-
-_WORD = re.compile(r"\w+")
-
-
-class Offer(StrEnum):
-    """``frame`` sends least and changes the beginning of the prompt with every frame, which
-    no prefix cache survives; ``process`` changes it when a process starts or ends."""
-
-    ALL = "all"
-    PROCESS = "process"
-    FRAME = "frame"
-
-
-def offered(
-    moment: Moment, schemas: Sequence[ToolSchema], offer: Offer, text: str
-) -> Sequence[ToolSchema]:
-    """Without a process every tool is offered. A frame can use the tools that its message
-    names."""
-    here = moment.here
-    if here is None or offer is Offer.ALL:
-        return schemas
-    if offer is Offer.FRAME:
-        names = set(_WORD.findall(text))
-    else:
-        functions = here.source.functions.values()
-        names = {name for function in functions for name in _tools(function)}
-    names |= STEP_NAMES
-    return [schema for schema in schemas if schema.name in names]
-
-
-def _tools(function: Function) -> Iterator[str]:
-    for step in (*function.steps, *(act for recipe in function.fallbacks for act in recipe)):
-        if isinstance(step, Act):
-            yield step.action
-        elif isinstance(step, Do):
-            yield from step.uses
-
 
 MakeFrameMessage = Callable[[Moment], FrameMessage]
 Fold = Callable[[Sequence[Message], str], Sequence[Message]]
@@ -70,15 +29,12 @@ class Request:
 
     first: Message
     dialog: Sequence[Message]
+    tools: Sequence[ToolSchema]
     shown: Shown
 
     @property
     def frame_text(self) -> str:
         return self.shown.frame_text
-
-    @property
-    def tools(self) -> Sequence[ToolSchema]:
-        return self.shown.tools
 
     @property
     def messages(self) -> list[Message]:
@@ -90,13 +46,13 @@ class Request:
 class View:
     """``resident`` names the rendering of every goal in the first message, which never changes;
     ``frame_message`` is the last message of a request and isn't kept. ``fold`` may shorten the
-    dialog before it is sent; ``automation`` is what the machine does by itself. ``offer`` says
-    which tool schemas are sent, ``guidance`` which instructions, ``answers`` how much the answer
-    to a step tells. ``in_order``: a call behind a step that did not fit is not made. ``sourced``:
-    the rendering covers every action, whichever goal comes first; a source may bring its own text
-    for it, which then replaces the list of goals. ``short_step``: the bookkeeping tool in few
-    words, with the fields that the programs can use. ``frames_only``: only texts of the program
-    are shown, so a session can go on without its handbook. ``paper_steps``: the bookkeeping tool
+    dialog before it is sent; ``automation`` is what the machine does by itself. ``guidance``
+    says which instructions are sent, ``answers`` how much the answer to a step tells.
+    ``in_order``: a call behind a step that did not fit is not made. ``sourced``: the rendering
+    covers every action, whichever goal comes first; a source may bring its own text for it,
+    which then replaces the list of goals. ``short_step``: the bookkeeping tool in few words,
+    with the fields that the programs can use. ``frames_only``: only texts of the program are
+    shown, so a session can go on without its handbook. ``paper_steps``: the bookkeeping tool
     has the paper's seven operations and two verdicts, no `amend` and no `undecided`."""
 
     name: str
@@ -105,7 +61,6 @@ class View:
     frame_message: MakeFrameMessage = no_frame_message
     automation: Automation = field(default_factory=Automation)
     fold: Fold | None = None
-    offer: Offer = Offer.ALL
     guidance: str = ""
     answers: Answers = Answers.WHOLE
     in_order: bool = False
@@ -145,13 +100,12 @@ class View:
     def request(self, moment: Moment, first: Message, schemas: Sequence[ToolSchema]) -> Request:
         language = moment.briefing.language
         dialog = self.fold(moment.dialog, language) if self.fold else tuple(moment.dialog)
-        return Request(first, dialog, self.shown(moment, schemas))
+        return Request(first, dialog, schemas, self.shown(moment))
 
-    def shown(self, moment: Moment, schemas: Sequence[ToolSchema]) -> Shown:
+    def shown(self, moment: Moment) -> Shown:
         text, move = self.frame_message(moment)
         return Shown(
             text,
-            offered(moment, schemas, self.offer, text),
             move,
             tuple(moment.briefing.programs),
             moment.briefing.programs if self.whole else {},

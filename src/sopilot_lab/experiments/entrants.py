@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from sopilot.agent.approvers import ModelUser, ScriptedUser
+from sopilot.agent.approvers import ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.reference.executor import Reference
 from sopilot.agent.reference.judging import PredicateJudge
-from sopilot.agent.reference.misbehaviour import Misbehaviour, Replies
 from sopilot.agent.reference.reading import read_facts
+from sopilot.agent.reference.replies import Replies
 from sopilot.agent.retries import Retries
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.messages.errors import mistake
@@ -29,6 +29,8 @@ from sopilot.protocols import (
 from sopilot.tasks.task import Task
 from sopilot.values.json import JSON
 from sopilot.views.step_tool import STEP_NAMES
+from sopilot_lab.experiments.misbehaviour import Misbehaving, Misbehaviour, frame_in
+from sopilot_lab.experiments.model_user import ModelUser
 from sopilot_lab.sopbench.process import Upstream
 from sopilot_lab.sopbench.source import SopbenchTask
 
@@ -65,7 +67,7 @@ class ControlModel:
         if END_SESSION in tools:
             return replies.tool(END_SESSION, {"outcome": "refused", "reason": "no"})
         if not facts.open:
-            goal = facts.frame_text.split("start ", 1)[-1].split("(", 1)[0].strip()
+            goal = frame_in(request).split("start ", 1)[-1].split("(", 1)[0].strip()
             return replies.step("start", goal=goal)
         return replies.step("fail", reason="no")
 
@@ -165,7 +167,7 @@ def playing(who: Contestant, reader: PredicateJudge, about: Mapping[str, str]) -
     if who.name == "reference":
         return Reference(reader)
     if who.name == SLOPPY:
-        return Reference(reader, SLOPPINESS, name=SLOPPY)
+        return Misbehaving(reader, SLOPPINESS, name=SLOPPY)
     if who.name in CONTROLS:
         return ControlModel(who.name)
     return named_model(who, about)

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from sopilot.agent.approvers import FIRST_QUESTION, RULES
 from sopilot.messages.errors import UserMistake
 from sopilot.models.wire import wire_messages, wire_tools
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot.tasks.task import Task
 from sopilot_lab.experiments.entrants import DEFAULT_USER, Contestant, Party
+from sopilot_lab.experiments.model_user import FIRST_QUESTION, RULES
 from sopilot_lab.experiments.run_folder import Effort, RunConfiguration
 from sopilot_lab.experiments.trial import Reference, Trial, TrialRunner
 from sopilot_lab.sopbench.process import Upstream

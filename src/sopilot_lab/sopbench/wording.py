@@ -224,7 +224,8 @@ def check_official(
         check.check_sentences(task, text, upstream)
         should = upstream.scoring(task.domain)[task.goal][task.index]
         if task.domain == "bank" and paper_screen(reference, should):
-            check.count_by_the_paper(task, correspondence(task.handbook, task.goal, program))
+            procedure = task.handbook.procedures[task.goal]
+            check.count_by_the_paper(task, correspondence(task.handbook, procedure, program))
     return check
 
 

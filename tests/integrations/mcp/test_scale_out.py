@@ -9,7 +9,6 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import AsyncMock
@@ -37,7 +36,7 @@ from sopilot.runner.sources import open_source
 from sopilot.session.opening import resume_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.views.catalogue import view_named
-from sopilot.views.view import Offer, View
+from sopilot.views.view import View
 
 TOKENS = {"anna": "a" * 20}
 PG = view_named("pg")
@@ -96,23 +95,6 @@ async def two_servers(
 
 STEP = "pg_program_step"
 START = {"operation": "start", "goal": "close_account", "arguments": {"username": "carla"}}
-
-
-async def test_what_one_server_has_done_is_what_the_other_lists() -> None:
-    settings = HttpSettings(port=0, stateless=True)
-    by_frame = replace(PG, offer=Offer.FRAME)
-    async with two_servers(MemoryStore(), settings, by_frame) as (http, urls):
-        talker = Talker(http, urls)
-        await talker.initialize()
-        lists = []
-        for move in (None, START, None):
-            if move is not None:
-                await talker.call(STEP, move)
-            answer = await talker.post("tools/list", {})
-            lists.append(answer.text.partition('"tools":')[2])
-            assert lists[-1]
-        assert lists[0] != lists[1]  # each at the server that had not seen what came before
-        assert lists[1] == lists[2]
 
 
 async def test_a_session_goes_on_at_whichever_server_is_reached() -> None:

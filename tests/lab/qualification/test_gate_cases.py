@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import pytest
 from gate_records import briefing_of
 
-from sopilot.agent.reference.executor import Reference
-from sopilot.agent.reference.misbehaviour import Misbehaviour
 from sopilot.handbook.reader import load_handbook
 from sopilot.tasks.example_tasks import example_tasks
 from sopilot.tasks.examples.example import load_example
@@ -18,6 +16,7 @@ from sopilot.tasks.scenario_verdict import judge_outside, post_goal_calls
 from sopilot.tasks.scenarios import MadeCall, load_scenarios
 from sopilot.tasks.task import Task
 from sopilot_lab.experiments.entrants import Contestant, Party
+from sopilot_lab.experiments.misbehaviour import Misbehaving, Misbehaviour
 from sopilot_lab.experiments.trial import TrialRunner
 from sopilot_lab.qualification.plan import arm_configuration, checkable, kind_of, planned, rehearse
 from sopilot_lab.sopbench.tasks import own_references
@@ -145,7 +144,7 @@ async def test_calls_after_the_goal_are_left_to_the_natural_audit() -> None:
         arm_configuration("m", "pg"),
         None,
         Party(Contestant("m"), own={str(each): case for each, case in cases.items()}),
-        play=lambda who, reader, about: Reference(reader, over),
+        play=lambda who, reader, about: Misbehaving(reader, over),
     )
     records = [(await runner.run(each)).record for each in cases]
     assert all(record.passed for record in records), [record.verdict for record in records]

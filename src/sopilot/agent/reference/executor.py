@@ -22,13 +22,6 @@ from sopilot.agent.reference.judging import (
     gather,
     known_or,
 )
-from sopilot.agent.reference.misbehaviour import (
-    MachineMisbehaviour,
-    Misbehaviour,
-    Replies,
-    Temptation,
-    not_offered,
-)
 from sopilot.agent.reference.reading import (
     GOAL,
     RESULT,
@@ -37,6 +30,7 @@ from sopilot.agent.reference.reading import (
     call_arguments,
     read_facts,
 )
+from sopilot.agent.reference.replies import Replies, not_offered
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.machine.automation import Automation
 from sopilot.machine.machine import Machine
@@ -150,50 +144,6 @@ def next_by_the_books(shown: Shown, messages: Sequence[Message]) -> Move:
     return books.move()
 
 
-def reply_without_steps(
-    shown: Shown,
-    messages: Sequence[Message],
-    judge: PredicateJudge,
-    temptation: Temptation,
-    tools: Mapping[str, ToolSchema],
-) -> ModelReply:
-    """The reply of a model that has the whole programs and no bookkeeping tool.
-
-    It takes the steps on a machine of its own, again from the beginning at every request, and
-    acts as it did before wherever the dialog has its message already.
-    """
-    books, facts = _Books(shown, _ALONE), Facts()
-    waiting = deque(messages)
-
-    def follow() -> None:
-        """Take the answers to the latest reply."""
-        while waiting and waiting[0].role != "assistant":
-            facts.take(books.take(waiting.popleft()))
-
-    follow()
-    for number in range(MOST_OWN_STEPS):
-        here = replace(temptation, situation=f"{facts.request}:{number}")
-        move = books.move()
-        reply = MachineExecutor(facts, move, judge, here, tools).reply()
-        own = [call for call in reply.tool_calls if call.name == TOOL_NAME]
-        for call in own:
-            operation = parse_step(call.arguments)
-            assert not isinstance(operation, str)
-            if isinstance(operation, Complete | Fail):
-                return _ended(operation, reply, facts, move.message)
-            problem = books.operate(operation)
-            text = f"Nothing was done: {problem}." if problem else f"{_TAKEN}: {operation.kind}."
-            facts.take(Message("assistant", "", (call,)))
-            facts.take(Message("tool", text, tool_call_id=call.id, name=call.name))
-        if own:
-            continue
-        if not waiting:
-            return reply
-        facts.take(books.take(waiting.popleft()))
-        follow()
-    raise InternalBug("the reference executor is in a loop")
-
-
 def _ended(operation: Complete | Fail, reply: ModelReply, facts: Facts, message: str) -> ModelReply:
     """The end of the session. The user reads its reason: ``message`` where nothing else may be
     said."""
@@ -213,16 +163,14 @@ class MachineExecutor:
         facts: Facts,
         move: Move,
         judge: PredicateJudge,
-        temptation: Temptation,
         tools: Mapping[str, ToolSchema],
-        step: str = TOOL_NAME,
+        step: str,
     ) -> None:
         self._facts = facts
         self._move = move
         self._judge = judge
         self._tools = tools
         self._replies = Replies(facts, step)
-        self._misbehaviour = MachineMisbehaviour(facts, move, temptation, tools, self._replies)
 
     def reply(self) -> ModelReply:
         move, facts = self._move, self._facts
@@ -233,12 +181,14 @@ class MachineExecutor:
             if facts.wants in facts.ended:
                 return ModelReply(f"I leave {current} as it is.")
             return self._start_goal(facts.wants)
-        wrong = self._misbehaviour.now(self._call)
-        if wrong is not None:
-            return wrong
+        return self.act()
+
+    def act(self) -> ModelReply:
+        """Do what the move asks for."""
+        move = self._move
         match move.kind:
             case "call":
-                return self._call()
+                return self.call()
             case "tool":
                 return self._tool()
             case "goal":
@@ -305,7 +255,7 @@ class MachineExecutor:
 
     # --- checks ---------------------------------------------------------------------
 
-    def _call(self) -> ModelReply:
+    def call(self) -> ModelReply:
         resolved = self._resolved()
         missing = [name for name in resolved.missing if not self._facts.is_unavailable(name)]
         if missing:
@@ -421,10 +371,10 @@ class MachineExecutor:
         users_own = started is not None
         ahead = self._move.ahead.get(edge)
         while ahead is not None:
-            wrong = self._misbehaviour.ahead(ahead, edge)
-            if wrong is not None:
+            other = self.beside(ahead, edge)
+            if other is not None:
                 calls = [*before, *self._replies.verdicts(verdicts)]
-                return ModelReply(wrong.content, (*calls, *wrong.tool_calls))
+                return ModelReply(other.content, (*calls, *other.tool_calls))
             if ahead.kind != "judge":
                 break
             judged = ahead.name
@@ -449,6 +399,10 @@ class MachineExecutor:
             if not value.missing:
                 calls.append(self._replies.call(ahead.name, self._ahead_of(ahead, value, started)))
         return ModelReply("", self._replies.in_one(calls))
+
+    def beside(self, ahead: Move, edge: str) -> ModelReply | None:
+        """What an executor of another kind does in the place of this move."""
+        return None
 
     def _ahead_of(
         self, ahead: Move, resolved: Resolved, started: Mapping[str, JSON] | None
@@ -541,20 +495,26 @@ class Reference:
     readers of natural language: there it raises ``UserMistake``.
     """
 
-    def __init__(
-        self,
-        judge: PredicateJudge,
-        misbehaviour: Misbehaviour | None = None,
-        *,
-        name: str = "reference",
-    ) -> None:
+    def __init__(self, judge: PredicateJudge, *, name: str = "reference") -> None:
         self._judge = judge
-        self._misbehaviour = misbehaviour or Misbehaviour()
         self._name = name
 
     @property
     def name(self) -> str:
         return self._name
+
+    def executor(
+        self,
+        request: ModelRequest,
+        facts: Facts,
+        move: Move,
+        tools: Mapping[str, ToolSchema],
+        step: str = TOOL_NAME,
+        *,
+        situation: str = "",
+    ) -> MachineExecutor:
+        """The executor of one move. ``situation`` names it apart from others of the request."""
+        return MachineExecutor(facts, move, self._judge, tools, step)
 
     async def complete(self, request: ModelRequest) -> ModelReply:
         facts = read_facts(request)
@@ -565,18 +525,52 @@ class Reference:
         move = shown.move if step else None
         if move is None and shown.programs and step:
             move = next_by_the_books(shown, request.messages)
-        temptation = Temptation(
-            self._misbehaviour,
-            situation=f"{len(request.messages)}:{facts.frame_text[:400]}",
-            paged=not shown.programs,
-            characters=facts.characters,
-        )
         if move is not None:
-            return MachineExecutor(facts, move, self._judge, temptation, domain, step).reply()
+            return self.executor(request, facts, move, domain, step).reply()
         if shown.guard:
             return GuardedExecutor(facts, self._judge, domain, shown.goals).reply()
         if shown.programs and END_SESSION in tools:
-            return reply_without_steps(shown, request.messages, self._judge, temptation, domain)
+            return self._reply_without_steps(request, shown, domain)
         raise UserMistake(
             "the reference executor acts on frames and programs, not on prose; choose another view"
         )
+
+    def _reply_without_steps(
+        self, request: ModelRequest, shown: Shown, tools: Mapping[str, ToolSchema]
+    ) -> ModelReply:
+        """The reply of a model that has the whole programs and no bookkeeping tool.
+
+        It takes the steps on a machine of its own, again from the beginning at every request, and
+        acts as it did before wherever the dialog has its message already.
+        """
+        books, facts = _Books(shown, _ALONE), Facts()
+        waiting = deque(request.messages)
+
+        def follow() -> None:
+            """Take the answers to the latest reply."""
+            while waiting and waiting[0].role != "assistant":
+                facts.take(books.take(waiting.popleft()))
+
+        follow()
+        for number in range(MOST_OWN_STEPS):
+            move, here = books.move(), f"{facts.request}:{number}"
+            reply = self.executor(request, facts, move, tools, situation=here).reply()
+            own = [call for call in reply.tool_calls if call.name == TOOL_NAME]
+            for call in own:
+                operation = parse_step(call.arguments)
+                assert not isinstance(operation, str)
+                if isinstance(operation, Complete | Fail):
+                    return _ended(operation, reply, facts, move.message)
+                problem = books.operate(operation)
+                text = (
+                    f"Nothing was done: {problem}." if problem else f"{_TAKEN}: {operation.kind}."
+                )
+                facts.take(Message("assistant", "", (call,)))
+                facts.take(Message("tool", text, tool_call_id=call.id, name=call.name))
+            if own:
+                continue
+            if not waiting:
+                return reply
+            facts.take(books.take(waiting.popleft()))
+            follow()
+        raise InternalBug("the reference executor is in a loop")

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sopilot.agent.reference.judging import CannotJudge, PredicateJudge, Seen
-from sopilot.agent.reference.misbehaviour import Replies
 from sopilot.agent.reference.reading import GOAL, Exchange, Facts
+from sopilot.agent.reference.replies import Replies
 from sopilot.agent.toolbox import END_SESSION
 from sopilot.protocols import ModelReply, ToolCall, ToolSchema, inputs_of, required_of
 from sopilot.values.json import JSON

@@ -67,7 +67,6 @@ class Facts:
     ``here`` are the results since the last bookkeeping call, ``refused`` is the last answer to a
     call that wasn't made; ``rejected`` is the last step if it did not fit, and why."""
 
-    frame_text: str = ""
     request: str = ""
     values: dict[str, JSON] = field(default_factory=dict)
     questions: Counter[str] = field(default_factory=Counter)
@@ -83,13 +82,11 @@ class Facts:
     steps: int = 0
     last_call: int = 0
     """The largest number in a call's id."""
-    characters: int = 0
     exchanges: list[Exchange] = field(default_factory=list)
     _calls: dict[str, ToolCall] = field(default_factory=dict)
 
     def take(self, message: Message) -> None:
         """Read one message of the dialog."""
-        self.characters += len(message.content)
         if message.role == "user":
             _read_user(self, message.content)
         elif message.role == "assistant":
@@ -130,9 +127,6 @@ def read_facts(request: ModelRequest) -> Facts:
     facts = Facts()
     for message in request.messages:
         facts.take(message)
-    last = request.messages[-1] if len(request.messages) > 1 else None
-    if last is not None and last.role == "system":
-        facts.frame_text = last.content
     return facts
 
 

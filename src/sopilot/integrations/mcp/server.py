@@ -49,9 +49,7 @@ from sopilot.runner.play import FINISH_TOOL, SAY_TOOL
 from sopilot.values.text import quote_value
 from sopilot.views.briefing import Briefing
 from sopilot.views.guard_answers import GUARD_TOOLS
-from sopilot.views.moves import Shown
 from sopilot.views.step_tool import TOOL_NAME
-from sopilot.views.view import Offer
 
 if TYPE_CHECKING:
     from sopilot.integrations.telemetry import Telemetry
@@ -190,10 +188,9 @@ class McpServer:
         live = await self._live(ctx)
         try:
             async with live.using() as player:
-                shown = self._shown_tools(player.driver.shown())
+                shown = self._shown_tools(player.driver.toolbox.schemas)
         except SopilotError as problem:
             raise MCPError(types.INVALID_REQUEST, problem_text(problem)) from None
-        live.offered = [tool.name for tool in shown]
         if self._catalogue is None:
             extra = (SAY_TOOL, FINISH_TOOL) if self.pool.service.played else ()
             return types.ListToolsResult(tools=[_tool(schema) for schema in (*shown, *extra)])
@@ -201,21 +198,16 @@ class McpServer:
         if isinstance(tools, GatewayTools):
             for unreachable in await tools.refresh():
                 self._tell(unreachable)
-        every = live.player.driver.view.offer is Offer.ALL
-        offered = [
-            offer.listed
-            for offer in self._catalogue.offers()
-            if every or offer.name in live.offered
-        ]
+        offered = [offer.listed for offer in self._catalogue.offers()]
         own = [*shown[:1], *(schema for schema in shown[1:] if schema.name in BUILT_IN)]
         if self._silent:
             own = [schema for schema in shown if schema.name in GUARD_TOOLS]
         return types.ListToolsResult(tools=[*map(_tool, own[:1]), *offered, *map(_tool, own[1:])])
 
-    def _shown_tools(self, shown: Shown) -> Sequence[ToolSchema]:
+    def _shown_tools(self, tools: Sequence[ToolSchema]) -> Sequence[ToolSchema]:
         if not self._silent:
-            return shown.tools
-        return [tool for tool in shown.tools if tool.name not in _LED_BY_PROGRAM]
+            return tools
+        return [tool for tool in tools if tool.name not in _LED_BY_PROGRAM]
 
     async def _call_tool(
         self, ctx: Context, params: types.CallToolRequestParams
@@ -394,8 +386,6 @@ class McpServer:
         if shown.frame_text != live.shown:
             live.shown = shown.frame_text
             uris.insert(0, FRAME_URI)
-        if live.offered and live.offered != [tool.name for tool in self._shown_tools(shown)]:
-            await self._subscribers.tools_changed()
         await self._subscribers.resources_changed(live.session.id, uris)
 
     # --- prompts and the rest -------------------------------------------------------

@@ -68,8 +68,6 @@ class LiveSession:
         self.owner = owner
         self.shown = ""
         """The frame that clients know of."""
-        self.offered: list[str] = []
-        """The tools that clients know of."""
         self._linger_seconds = linger_seconds
         self._users = 0
         self._used_at = 0.0

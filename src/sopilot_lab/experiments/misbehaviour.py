@@ -1,22 +1,23 @@
-"""The replies of the reference executor, and named ways to misbehave, each with a rate.
+"""A reference executor that misbehaves: named ways, each with a rate.
 
-They drive the tests of the audit and of the qualification.
+It drives the tests of the audit and of the qualification.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from copy import copy
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from sopilot.agent.reference.reading import ASK, Facts
+from sopilot.agent.reference.executor import MachineExecutor, Reference
+from sopilot.agent.reference.judging import PredicateJudge
+from sopilot.agent.reference.reading import Facts
 from sopilot.messages.errors import UserMistake
-from sopilot.protocols import ModelReply, ToolCall, ToolSchema, inputs_of, required_of
-from sopilot.values.json import JSON
-from sopilot.views.moves import Move
-from sopilot.views.step_tool import SHORT_NAME, TOOL_NAME
+from sopilot.protocols import ModelReply, ModelRequest, ToolSchema, inputs_of, required_of
+from sopilot.views.moves import Move, Shown
+from sopilot.views.step_tool import TOOL_NAME
 
 SWITCHES: Final = (
     "skip_check",
@@ -79,123 +80,36 @@ class Temptation:
         return random.Random(f"{self.misbehaviour.seed}:{switch}:{self.situation}")
 
 
-def not_offered(action: str) -> str:
-    """Why an allowed goal can't be carried out."""
-    return f"the tool {action} isn't offered"
-
-
-_SHORT: Mapping[str, Callable[[Mapping[str, JSON]], Mapping[str, JSON]]] = {
-    "start": lambda it: {"start": it["goal"], **_only(it, "arguments")},
-    "call": lambda it: {"call": it["function"], **_only(it, "arguments")},
-    "return": lambda it: (
-        {"true" if it["holds"] else "false": "1"} if "holds" in it else {"operation": "return"}
-    ),
-    "complete": lambda it: {"complete": True},
-    "fail": lambda it: {"fail": True},
-}
-
-
-def _only(values: Mapping[str, JSON], name: str) -> Mapping[str, JSON]:
-    return {name: values[name]} if name in values else {}
-
-
-class Replies:
-    """Makes the replies to one request; call ids follow from how much was said already."""
-
-    def __init__(self, facts: Facts, step: str = TOOL_NAME) -> None:
-        """``step`` is the name of the bookkeeping tool, which says how it is written."""
-        self._step = step
-        self._number = max(facts.steps + len(facts.seen), facts.last_call)
-
-    def ask(self, names: Sequence[str]) -> ModelReply:
-        return ModelReply(f"{ASK}{', '.join(f'`{name}`' for name in names)}?")
-
-    def refuse(self, why: str, text: str = "") -> ModelReply:
-        return self.give_up(f"a requirement is not met: {why}", text)
-
-    def give_up(self, reason: str, text: str = "") -> ModelReply:
-        """``text``: all that the user may hear of it."""
-        return self.step("fail", text or f"I cannot do this: {reason}.", reason=reason)
-
-    def step(self, operation: str, /, content: str = "", **fields: JSON) -> ModelReply:
-        return ModelReply(content, (self.step_call(operation, **fields),))
-
-    def step_call(self, operation: str, /, **fields: JSON) -> ToolCall:
-        values = {key: value for key, value in fields.items() if value not in (None, {}, [])}
-        if self._step == SHORT_NAME and operation in _SHORT:
-            return self.call(SHORT_NAME, _SHORT[operation](values))
-        return self.call(self._step, {"operation": operation, **values})
-
-    @property
-    def short(self) -> bool:
-        """Whether what the machine has need not be written."""
-        return self._step == SHORT_NAME
-
-    def verdicts(self, value: Sequence[tuple[str, str, bool, Sequence[str]]]) -> list[ToolCall]:
-        """Several, each with its number, rule, verdict and evidence; the first is the present."""
-        if self.short and value:
-            sides = {
-                word: " ".join(number for number, _, holds, _ in value if holds is side)
-                for word, side in (("true", True), ("false", False))
-            }
-            return [self.call(SHORT_NAME, {word: some for word, some in sides.items() if some})]
-        return [
-            # One that is given in advance says what it is about.
-            self.step_call(
-                "return", function=rule if number != "1" else None, holds=holds, evidence=cited
-            )
-            for number, rule, holds, cited in value
-        ]
-
-    def in_one(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Bookkeeping in the call that follows it, where the tool can be written so."""
-        joined: list[ToolCall] = []
-        for call in calls:
-            if self.short and joined and joined[-1].name == SHORT_NAME:
-                both = {**json.loads(joined[-1].arguments), **json.loads(call.arguments)}
-                joined[-1] = replace(call, arguments=json.dumps(both, ensure_ascii=False))
-            else:
-                joined.append(call)
-        return tuple(joined)
-
-    def tool(self, name: str, arguments: Mapping[str, JSON], content: str = "") -> ModelReply:
-        return ModelReply(content, (self.call(name, arguments),))
-
-    def call(self, name: str, arguments: Mapping[str, JSON]) -> ToolCall:
-        self._number += 1
-        text = json.dumps(dict(arguments), ensure_ascii=False)
-        return ToolCall(f"call_{self._number}", name, text)
-
-
 MOST_EXTRA_CALLS = 2
 
 
-class MachineMisbehaviour:
+class _Tempted(MachineExecutor):
     """Opportunities are those of a frame: to enter it, and to be in it. Frames that the
     machine enters, and frames that are passed by looking ahead, tempt as much as others."""
 
     def __init__(
         self,
+        temptation: Temptation,
         facts: Facts,
         move: Move,
-        temptation: Temptation,
+        judge: PredicateJudge,
         tools: Mapping[str, ToolSchema],
-        replies: Replies,
+        step: str,
     ) -> None:
-        self._facts = facts
-        self._move = move
+        super().__init__(facts, move, judge, tools, step)
         self._temptation = temptation
-        self._tools = tools
-        self._replies = replies
-        self._goal = facts.open[-1] if facts.open else ""
+        self._wants = facts.open[-1] if facts.open else ""
 
-    def now(self, enter: Callable[[], ModelReply]) -> ModelReply | None:
-        """At the present move; ``enter`` calls the function that is due, if one is."""
+    def act(self) -> ModelReply:
+        return self._astray() or super().act()
+
+    def _astray(self) -> ModelReply | None:
+        """What is done wrong at the present move."""
         kind = self._move.kind
         if kind == "complete" and self._temptation.gives_in("over_verify"):
             return self._extra_call()
         if kind == "call":
-            wrong = self._entering() or self._claimed(enter)
+            wrong = self._entering() or self._claimed(enters=True)
             if wrong is None and self._temptation.gives_in("ignore_frame"):
                 wrong = self._unrelated(self._move.name)
             return wrong
@@ -209,18 +123,14 @@ class MachineMisbehaviour:
             return self._replies.step("return", holds=True) if guesses else None
         return self._inside(self._move.name) if kind == "tool" else None
 
-    def ahead(self, ahead: Move, edge: str) -> ModelReply | None:
-        """At a move that the frame message shows in advance, behind ``edge``."""
+    def beside(self, ahead: Move, edge: str) -> ModelReply | None:
+        """What is done wrong at a move that the frame message shows in advance."""
         if ahead.kind not in ("tool", "judge"):
             return None
-        there = MachineMisbehaviour(
-            self._facts,
-            self._move,
-            replace(self._temptation, situation=f"{self._temptation.situation}:{edge}"),
-            self._tools,
-            self._replies,
-        )
-        there._goal = self._goal or edge.removeprefix("start ")
+        there = copy(self)
+        situation = f"{self._temptation.situation}:{edge}"
+        there._temptation = replace(self._temptation, situation=situation)
+        there._wants = self._wants or edge.removeprefix("start ")
         wrong = there._entering() or there._claimed()
         if wrong is None and ahead.kind == "tool":
             wrong = there._inside(ahead.name)
@@ -231,13 +141,13 @@ class MachineMisbehaviour:
             return self._replies.refuse("something")
         return self._early() if self._temptation.gives_in("act_early") else None
 
-    def _claimed(self, enter: Callable[[], ModelReply] | None = None) -> ModelReply | None:
+    def _claimed(self, *, enters: bool = False) -> ModelReply | None:
         """Claim the wanted result where the frame shows it, else that the check holds."""
         if not self._temptation.gives_in("skip_check"):
             return None
-        if enter is None:
+        if not enters:
             return self._replies.step("return", holds=True)
-        entered = enter().tool_calls
+        entered = self.call().tool_calls
         if not entered:
             return None
         claimed = self._replies.step_call("return", holds=self._move.wanted)
@@ -257,10 +167,10 @@ class MachineMisbehaviour:
         return self._move.gathered == () and (not stack or stack[-1] != self._move.function)
 
     def _early(self) -> ModelReply | None:
-        tried = any(item.action == self._goal for item in self._facts.seen)
-        if self._goal not in self._tools or tried:
+        tried = any(item.action == self._wants for item in self._facts.seen)
+        if self._wants not in self._tools or tried:
             return None
-        return self._with_known_values(self._tools[self._goal])
+        return self._with_known_values(self._tools[self._wants])
 
     def _unrelated(self, action: str) -> ModelReply | None:
         others = [tool for name, tool in sorted(self._tools.items()) if name != action]
@@ -274,7 +184,7 @@ class MachineMisbehaviour:
     def _extra_call(self) -> ModelReply | None:
         after_goal = 0
         for item in reversed(self._facts.seen):
-            if item.action == self._goal:
+            if item.action == self._wants:
                 break
             after_goal += 1
         if after_goal >= MOST_EXTRA_CALLS:
@@ -292,3 +202,36 @@ class MachineMisbehaviour:
             return None
         values = {name: known[name] for name in inputs_of(tool) if known.get(name) is not None}
         return self._replies.tool(tool.name, values)
+
+
+def frame_in(request: ModelRequest) -> str:
+    """The text of the frame message; empty if there is none."""
+    last = request.messages[-1] if len(request.messages) > 1 else None
+    return last.content if last is not None and last.role == "system" else ""
+
+
+class Misbehaving(Reference):
+    def __init__(
+        self, judge: PredicateJudge, misbehaviour: Misbehaviour, *, name: str = "reference"
+    ) -> None:
+        super().__init__(judge, name=name)
+        self._misbehaviour = misbehaviour
+
+    def executor(
+        self,
+        request: ModelRequest,
+        facts: Facts,
+        move: Move,
+        tools: Mapping[str, ToolSchema],
+        step: str = TOOL_NAME,
+        *,
+        situation: str = "",
+    ) -> MachineExecutor:
+        shown = request.shown if isinstance(request.shown, Shown) else Shown()
+        temptation = Temptation(
+            self._misbehaviour,
+            situation=situation or f"{len(request.messages)}:{frame_in(request)[:400]}",
+            paged=not shown.programs,
+            characters=sum(len(message.content) for message in request.messages),
+        )
+        return _Tempted(temptation, facts, move, self._judge, tools, step)
