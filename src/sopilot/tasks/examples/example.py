@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
 from sopilot.agent.result import Ending
 from sopilot.handbook.model import Handbook
@@ -133,24 +131,16 @@ def handbook_text(name: str) -> str:
 def load_example(name: str) -> Example:
     """The example of that name; the same object every time."""
     handbook = load_handbook(handbook_text(name), f"{name}/handbook.yaml")
-    package = f"{__package__}.{name}"
+    tools = importlib.import_module(f"{__package__}.{name}.simulator")
+    truths = importlib.import_module(f"{__package__}.{name}.truth")
     return Example(
         name=name,
         handbook=handbook,
         tasks=read_tasks(name, _text(name, "tasks.yaml")),
         base_state=read_state(_text(name, "state.yaml")),
-        handlers=_functions(f"{package}.simulator"),
-        truths=_functions(f"{package}.truth"),
+        handlers={action: getattr(tools, action) for action in handbook.actions},
+        truths={predicate: getattr(truths, predicate) for predicate in handbook.predicates},
     )
-
-
-def _functions(module: str) -> dict[str, Callable[..., Any]]:
-    """The public functions that the module defines."""
-    return {
-        name: item
-        for name, item in vars(importlib.import_module(module)).items()
-        if inspect.isfunction(item) and item.__module__ == module and not name.startswith("_")
-    }
 
 
 def _text(name: str, file: str) -> str:

@@ -32,9 +32,14 @@ Inputs = Mapping[str, JSON]
 LeafTruth = Callable[[str, Binding], bool]
 
 
-def tells(inputs: Inputs, field: str, table: Mapping[str, State], person: str) -> bool:
-    """Whether the customer can tell this field of the person's row."""
-    return field in inputs and bool(table.get(person, {}).get(field) == inputs[field])
+def can_tell(field: str, table: str, person: str) -> Callable[..., bool]:
+    """The truth of a gate: the customer can tell this field of the person's row."""
+
+    def holds(state: State, inputs: Inputs, **given: str) -> bool:
+        row = state[table].get(given[person], {})
+        return field in inputs and bool(row.get(field) == inputs[field])
+
+    return holds
 
 
 def row_with(table: Mapping[str, State], **fields: JSON) -> State | None:

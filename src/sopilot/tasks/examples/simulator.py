@@ -60,32 +60,56 @@ def only_for(session: str, person: str, error: str) -> Callable[[Handler], Handl
     return decorate
 
 
-def enter(
-    state: State, session: str, table: str, person: str, name: str, **secret: str
-) -> ToolResult | None:
-    """Put the person into this list of the sessions, if the secret is the one in the table."""
-    known = state[table].get(name, {})
-    if any(known.get(key) != value for key, value in secret.items()):
-        return None
-    if name not in state["sessions"][session]:
-        state["sessions"][session].append(name)
-    facts: State = {person: name, session: True}
-    return answer(**facts)
+def enters(session: str, table: str, person: str, secret: str, error: str) -> Handler:
+    """A tool that puts the person into this list of the sessions, if the secret is the one in the
+    table."""
+
+    def handler(state: State, **given: str) -> ToolResult:
+        name = given[person]
+        if state[table].get(name, {}).get(secret) != given[secret]:
+            return refuse(error)
+        if name not in state["sessions"][session]:
+            state["sessions"][session].append(name)
+        facts: State = {person: name, session: True}
+        return answer(**facts)
+
+    return handler
 
 
-def look_up(table: Mapping[str, State], *fields: str, **key: str) -> ToolResult:
-    """The table's row under the key, or these ``fields`` of it; ``found`` is false without one."""
-    (name,) = key.values()
-    row = table.get(name)
-    if row is None:
-        return answer(found=False, **key)
-    return answer(found=True, **key, **{field: row[field] for field in fields or row})
+def looks_up(table: str, key: str, *fields: str) -> Handler:
+    """A tool that reads the table's row under ``key``, or these ``fields`` of it; ``found`` is
+    false without one."""
+
+    def handler(state: State, **given: str) -> ToolResult:
+        row = state[table].get(given[key])
+        if row is None:
+            return answer(found=False, **given)
+        return answer(found=True, **given, **{field: row[field] for field in fields or row})
+
+    return handler
 
 
-def record(table: Mapping[str, State], error: str, **key: str) -> ToolResult:
-    """The table's row under the key; refuse with ``error`` without one."""
-    (name,) = key.values()
-    return answer(**key, **table[name]) if name in table else refuse(error)
+def reads(table: str, key: str, error: str) -> Handler:
+    """A tool that reads the table's row under ``key``; it refuses with ``error`` without one."""
+
+    def handler(state: State, **given: str) -> ToolResult:
+        row = state[table].get(given[key])
+        return refuse(error) if row is None else answer(**given, **row)
+
+    return handler
+
+
+def finds(table: str, key: str) -> Handler:
+    """A tool that finds the ``key`` of the first row with the given fields, and whether the row
+    was withdrawn."""
+
+    def handler(state: State, **given: JSON) -> ToolResult:
+        known = first_with(state[table], **given)
+        if known is None:
+            return answer(found=False, **given)
+        return answer(found=True, **{key: known[0]}, withdrawn=known[1]["withdrawn"])
+
+    return handler
 
 
 def first_with(table: Mapping[str, State], **fields: JSON) -> tuple[str, State] | None:
@@ -94,14 +118,6 @@ def first_with(table: Mapping[str, State], **fields: JSON) -> tuple[str, State] 
         if all(row[name] == value for name, value in fields.items()):
             return key, row
     return None
-
-
-def find_filed(table: Mapping[str, State], key_name: str, **fields: JSON) -> ToolResult:
-    """The key of the first row with these fields, and whether the row was withdrawn."""
-    known = first_with(table, **fields)
-    if known is None:
-        return answer(found=False, **fields)
-    return answer(found=True, **{key_name: known[0]}, withdrawn=known[1]["withdrawn"])
 
 
 class Simulator:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import State, answer, enter, look_up, only_for, record, refuse
+from sopilot.tasks.examples.simulator import (
+    State,
+    answer,
+    enters,
+    looks_up,
+    only_for,
+    reads,
+    refuse,
+)
 
 _logged_in = only_for("logged_in", "username", "this customer is not logged in")
 
 
-def login(state: State, username: str, password: str) -> ToolResult:
-    entered = enter(state, "logged_in", "credentials", "username", username, password=password)
-    return entered or refuse("the username or the password is wrong")
-
-
-@_logged_in
-def confirm_code(state: State, username: str, code: str) -> ToolResult:
-    entered = enter(state, "confirmed", "credentials", "username", username, code=code)
-    return entered or refuse("the code is wrong")
-
-
-def find_account(state: State, username: str) -> ToolResult:
-    return look_up(state["accounts"], "status", username=username)
+login = enters(
+    "logged_in", "credentials", "username", "password", "the username or the password is wrong"
+)
+confirm_code = _logged_in(
+    enters("confirmed", "credentials", "username", "code", "the code is wrong")
+)
+find_account = looks_up("accounts", "username", "status")
+read_case = reads("cases", "case_id", "there is no such case")
 
 
 @_logged_in
@@ -56,10 +59,6 @@ def find_case(state: State, username: str) -> ToolResult:
         return answer(found=False, username=username)
     status = state["cases"][case_id]["status"]
     return answer(found=True, username=username, case_id=case_id, status=status)
-
-
-def read_case(state: State, case_id: str) -> ToolResult:
-    return record(state["cases"], "there is no such case", case_id=case_id)
 
 
 def screen_name(state: State, name: str) -> ToolResult:

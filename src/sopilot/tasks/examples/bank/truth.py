@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.tasks.examples.ground_truth import Inputs, tells
+from sopilot.tasks.examples.ground_truth import Inputs, can_tell
 from sopilot.tasks.examples.simulator import State
 
 PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
@@ -31,12 +31,8 @@ STATEMENT_RULES_OUT_ACQUAINTANCES: Mapping[str, bool] = {
 }
 
 
-def logged_in(state: State, inputs: Inputs, username: str) -> bool:
-    return tells(inputs, "password", state["credentials"], username)
-
-
-def second_factor(state: State, inputs: Inputs, username: str) -> bool:
-    return tells(inputs, "code", state["credentials"], username)
+logged_in = can_tell("password", "credentials", "username")
+second_factor = can_tell("code", "credentials", "username")
 
 
 def account_exists(state: State, inputs: Inputs, username: str) -> bool:

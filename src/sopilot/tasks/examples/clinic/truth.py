@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sopilot.tasks.examples.ground_truth import Inputs, row_with, tells
+from sopilot.tasks.examples.ground_truth import Inputs, can_tell, row_with
 from sopilot.tasks.examples.simulator import State
 
 FAMILY_OF: Mapping[str, str] = {
@@ -38,12 +38,8 @@ LETTER_FITS: Mapping[tuple[str, str], bool] = {
 }
 
 
-def identified(state: State, inputs: Inputs, patient_id: str) -> bool:
-    return tells(inputs, "birth_date", state["secrets"], patient_id)
-
-
-def phone_confirmed(state: State, inputs: Inputs, patient_id: str) -> bool:
-    return tells(inputs, "phone_code", state["secrets"], patient_id)
+identified = can_tell("birth_date", "secrets", "patient_id")
+phone_confirmed = can_tell("phone_code", "secrets", "patient_id")
 
 
 def registered(state: State, inputs: Inputs, patient_id: str) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.tasks.examples.ground_truth import Inputs, row_with, tells
+from sopilot.tasks.examples.ground_truth import Inputs, can_tell, row_with
 from sopilot.tasks.examples.simulator import State
 
 JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
@@ -36,12 +36,8 @@ REASON_NAMES_A_FAULT: Mapping[str, bool] = {
 }
 
 
-def signed_in(state: State, inputs: Inputs, employee: str) -> bool:
-    return tells(inputs, "badge", state["secrets"], employee)
-
-
-def token_confirmed(state: State, inputs: Inputs, employee: str) -> bool:
-    return tells(inputs, "token", state["secrets"], employee)
+signed_in = can_tell("badge", "secrets", "employee")
+token_confirmed = can_tell("token", "secrets", "employee")
 
 
 def employed(state: State, inputs: Inputs, employee: str) -> bool:
