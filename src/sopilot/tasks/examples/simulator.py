@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sopilot.agent.approvers import action_schema
@@ -128,7 +128,7 @@ class Simulator:
     ) -> None:
         self._actions = actions
         self._handlers = handlers
-        self._state = copy.deepcopy(state)
+        self._state: State = _copied(state)
         self._answered: dict[str, SimulatedCall] = {}
 
     @property
@@ -139,7 +139,8 @@ class Simulator:
     @property
     def state(self) -> State:
         """A copy of the present state."""
-        return copy.deepcopy(self._state)
+        copied: State = _copied(self._state)
+        return copied
 
     def copy(self) -> Simulator:
         """Another simulator that starts where this one stands."""
@@ -149,14 +150,22 @@ class Simulator:
 
     def snapshot(self) -> State:
         """State and answered keys as JSON; a restored simulator recognises repeated calls."""
-        return {
-            "state": copy.deepcopy(self._state),
-            "answered": {key: _to_json(call) for key, call in self._answered.items()},
+        answered = {
+            key: {"name": call.name, "arguments": call.arguments, **asdict(call.result)}
+            for key, call in self._answered.items()
         }
+        copied: State = _copied({"state": self._state, "answered": answered})
+        return copied
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        self._state = copy.deepcopy(snapshot["state"])
-        self._answered = {key: _from_json(call) for key, call in snapshot["answered"].items()}
+        held = _copied(snapshot)
+        self._state = held["state"]
+        self._answered = {
+            key: SimulatedCall(
+                call["name"], call["arguments"], ToolResult(call["ok"], call["value"])
+            )
+            for key, call in held["answered"].items()
+        }
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(action_schema(action) for action in self._actions.values())
@@ -210,19 +219,3 @@ def _copied(value: Any) -> Any:
 
 
 _MUTABLE = (dict, list)
-
-
-def _to_json(call: SimulatedCall) -> JSON:
-    return copy.deepcopy(
-        {
-            "name": call.name,
-            "arguments": dict(call.arguments),
-            "ok": call.result.ok,
-            "value": call.result.value,
-        }
-    )
-
-
-def _from_json(value: Mapping[str, Any]) -> SimulatedCall:
-    held = copy.deepcopy(value)
-    return SimulatedCall(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))
