@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from clerk import Clerk, every_desk, every_task
 
+from refusal_causes import causes, judged
 from sopilot.agent.result import Ending
 from sopilot.handbook.requirements import meaning
 from sopilot.messages.errors import UserMistake
@@ -40,10 +41,10 @@ def test_the_expectation_is_the_reference_meaning(example: Example, task: Exampl
     assert (task.expected is Ending.EXECUTED) == holds
     if holds:
         assert task.cause is None
-        assert example.causes(task) == ()
+        assert causes(example, task) == set()
     else:
         # Were the cause alone as wanted, the goal would be allowed: nothing else fails.
-        assert task.cause in example.causes(task)
+        assert task.cause in causes(example, task)
 
 
 @every_task
@@ -70,8 +71,6 @@ def test_a_careful_clerk_passes(example: Example, task: ExampleTask, last_recipe
     clerk = Clerk(example, task, last_recipe=last_recipe)
     clerk.serve()
     named = clerk.cause if task.expected is Ending.REFUSED else None
-    judgement = example.judge(
-        task, clerk.simulator.calls, clerk.simulator.state, claimed_cause=named
-    )
+    judgement = judged(example, task, clerk.simulator.calls, clerk.simulator.state, named)
     assert judgement.reasons == ()
     assert judgement.passed

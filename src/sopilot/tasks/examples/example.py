@@ -14,7 +14,7 @@ from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import Binding, values_of
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.tasks.examples.ground_truth import Evidence, failing_causes, replayed
+from sopilot.tasks.examples.ground_truth import Evidence, replayed
 from sopilot.tasks.examples.simulator import Handler, SimulatedCall, Simulator, State
 from sopilot.tasks.examples.task import ExampleTask, merged, read_state, read_tasks
 from sopilot.values.json import JSON
@@ -74,24 +74,16 @@ class Example:
 
         return holds
 
-    def causes(self, task: ExampleTask) -> tuple[str, ...]:
-        """The predicates that a refusal may name."""
-        return failing_causes(self.handbook.procedures[task.goal].requires, self.leaf_truth(task))
-
     def judge(
         self,
         task: ExampleTask,
         calls: Sequence[SimulatedCall],
         final_state: State,
         *,
-        claimed_cause: str | None = None,
         late_calls_fail: bool = True,
     ) -> Judgement:
-        """Judge a finished run from the state and the calls alone.
-
-        ``claimed_cause`` is the predicate that a refusal named, where it is known. Calls after
-        the goal fail a run; without ``late_calls_fail`` only those that change the state do.
-        """
+        """Judge a finished run from the state and the calls alone. Calls after the goal fail a
+        run; without ``late_calls_fail`` only those that change the state do."""
         procedure, truth = self.handbook.procedures[task.goal], self.leaf_truth(task)
         reasons, goals, left = replayed(self.handbook, task, self.make_tools(task), calls)
         executed = task.expected is Ending.EXECUTED
@@ -113,8 +105,6 @@ class Example:
             reasons.extend(f"`{leaf}` was not verified before the goal" for leaf in missing)
         if not executed and not goals:
             reasons.extend(f"refused without evidence about `{leaf}`" for leaf in missing)
-            if claimed_cause is not None and claimed_cause not in self.causes(task):
-                reasons.append(f"`{claimed_cause}` was blamed, but it is not what fails")
         return Judgement(tuple(reasons))
 
 

@@ -18,7 +18,6 @@ from sopilot.handbook.requirements import (
     Leaf,
     Name,
     Tree,
-    leaves,
     meaning,
     values_of,
 )
@@ -78,25 +77,6 @@ def replayed(
         if call.name in gates or (is_goal and goals == [position]):
             expected.perform(call.name, call.arguments, key=str(position))
     return reasons, goals, expected.state
-
-
-def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
-    """The predicates that each make the tree false by themselves."""
-    if meaning(tree, truth):
-        return ()
-    result: dict[str, None] = {}
-    for leaf in leaves(tree):
-        literal = (leaf.predicate, leaf.arguments)
-
-        def repaired(
-            predicate: str, arguments: Binding, literal: tuple[str, Binding] = literal
-        ) -> bool:
-            value = truth(predicate, arguments)
-            return not value if (predicate, arguments) == literal else value
-
-        if meaning(tree, repaired):
-            result.setdefault(leaf.predicate)
-    return tuple(result)
 
 
 class Evidence:
