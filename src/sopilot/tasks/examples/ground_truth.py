@@ -41,10 +41,25 @@ def can_tell(field: str, table: str, person: str) -> Callable[..., bool]:
     return holds
 
 
-def row_with(table: Mapping[str, State], **fields: JSON) -> State | None:
-    """The first row with these fields."""
-    known = first_with(table, **fields)
-    return known and known[1]
+def of_row(table: str, key: str, test: Callable[..., object]) -> Callable[..., bool]:
+    """A truth about the table's row under ``key``: ``test`` gets the row and the other arguments.
+    Without a row it is false."""
+
+    def holds(state: State, inputs: Inputs, **given: JSON) -> bool:
+        row = state[table].get(given.pop(key))
+        return row is not None and bool(test(row, **given))
+
+    return holds
+
+
+def of_filed(table: str, keys: tuple[str, str], test: Callable[..., object]) -> Callable[..., bool]:
+    """As ``of_row``, about the first row with the values of these ``keys``."""
+
+    def holds(state: State, inputs: Inputs, **given: JSON) -> bool:
+        known = first_with(state[table], **{key: given.pop(key) for key in keys})
+        return known is not None and bool(test(known[1], **given))
+
+    return holds
 
 
 def replayed(
