@@ -89,12 +89,23 @@ def looks_up(table: str, key: str, *fields: str) -> Handler:
     return handler
 
 
-def reads(table: str, key: str, error: str) -> Handler:
-    """A tool that reads the table's row under ``key``; it refuses with ``error`` without one."""
+def reads(table: str, key: str, error: str, *fields: str) -> Handler:
+    """As ``looks_up``, but without a row it refuses with ``error``."""
 
     def handler(state: State, **given: str) -> ToolResult:
         row = state[table].get(given[key])
-        return refuse(error) if row is None else answer(**given, **row)
+        if row is None:
+            return refuse(error)
+        return answer(**given, **{field: row[field] for field in fields or row})
+
+    return handler
+
+
+def reads_all(*tables: str) -> Handler:
+    """A tool that reads whole tables."""
+
+    def handler(state: State) -> ToolResult:
+        return answer(**{table: state[table] for table in tables})
 
     return handler
 

@@ -10,6 +10,7 @@ from sopilot.tasks.examples.simulator import (
     looks_up,
     only_for,
     reads,
+    reads_all,
     refuse,
 )
 
@@ -23,20 +24,12 @@ confirm_code = _logged_in(
     enters("confirmed", "credentials", "username", "code", "the code is wrong")
 )
 find_account = looks_up("accounts", "username", "status")
+read_balance = _logged_in(
+    reads("accounts", "username", "there is no such account", "balance", "overdraft_limit")
+)
+read_profile = _logged_in(reads("profiles", "username", "there is no such customer"))
 read_case = reads("cases", "case_id", "there is no such case")
-
-
-@_logged_in
-def read_balance(state: State, username: str) -> ToolResult:
-    account = state["accounts"][username]
-    return answer(
-        username=username, balance=account["balance"], overdraft_limit=account["overdraft_limit"]
-    )
-
-
-@_logged_in
-def read_profile(state: State, username: str) -> ToolResult:
-    return answer(username=username, **state["profiles"][username])
+read_ledger = reads_all("today", "accounts")
 
 
 @_logged_in
@@ -63,10 +56,6 @@ def find_case(state: State, username: str) -> ToolResult:
 
 def screen_name(state: State, name: str) -> ToolResult:
     return answer(name=name, listed=name in state["sanctions"])
-
-
-def read_ledger(state: State) -> ToolResult:
-    return answer(today=state["today"], accounts=state["accounts"])
 
 
 def transfer(state: State, username: str, to: str, amount: int) -> ToolResult:

@@ -14,6 +14,7 @@ from sopilot.tasks.examples.simulator import (
     looks_up,
     only_for,
     reads,
+    reads_all,
     refuse,
 )
 
@@ -32,6 +33,8 @@ find_prescription = _identified(finds("prescriptions", "prescription_id"))
 read_prescription = reads("prescriptions", "prescription_id", "there is no such prescription")
 find_referral = _identified(finds("referrals", "referral_id"))
 read_referral = reads("referrals", "referral_id", "there is no such referral")
+read_chart = _identified(reads("charts", "patient_id", "there is no such patient"))
+read_day_sheet = reads_all("today", "patients", "appointments", "calendars")
 
 
 def read_slots(state: State, calendar: str, day: str) -> ToolResult:
@@ -55,11 +58,6 @@ def read_appointment(state: State, appointment_id: str) -> ToolResult:
 
 
 @_identified
-def read_chart(state: State, patient_id: str) -> ToolResult:
-    return answer(patient_id=patient_id, **state["charts"][patient_id])
-
-
-@_identified
 def read_consents(state: State, patient_id: str) -> ToolResult:
     return answer(patient_id=patient_id, recipients=state["consents"][patient_id])
 
@@ -70,15 +68,6 @@ def read_results(state: State, patient_id: str, test: str) -> ToolResult:
     if results is None:
         return answer(found=False, patient_id=patient_id, test=test)
     return answer(found=True, patient_id=patient_id, test=test, reviewed=results["reviewed"])
-
-
-def read_day_sheet(state: State) -> ToolResult:
-    return answer(
-        today=state["today"],
-        patients=state["patients"],
-        appointments=state["appointments"],
-        calendars=state["calendars"],
-    )
 
 
 def book_visit(state: State, patient_id: str, clinician: str, day: str, hour: int) -> ToolResult:

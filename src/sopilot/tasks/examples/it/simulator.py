@@ -11,6 +11,7 @@ from sopilot.tasks.examples.simulator import (
     looks_up,
     only_for,
     reads,
+    reads_all,
     refuse,
 )
 
@@ -29,26 +30,14 @@ read_request = reads("requests", "request_id", "there is no such request")
 read_group = looks_up("groups", "group")
 read_device = looks_up("devices", "device")
 read_software = looks_up("software", "software")
-
-
-@_signed_in
-def read_training(state: State, employee: str) -> ToolResult:
-    result = state["employees"][employee]
-    return answer(employee=employee, courses=result["courses"], clearance=result["clearance"])
+read_training = _signed_in(
+    reads("employees", "employee", "there is no such employee", "courses", "clearance")
+)
+read_inventory = reads_all("today", "devices", "stock", "software", "groups")
 
 
 def read_stock(state: State, kind: str) -> ToolResult:
     return answer(kind=kind, count=state["stock"].get(kind, 0))
-
-
-def read_inventory(state: State) -> ToolResult:
-    return answer(
-        today=state["today"],
-        devices=state["devices"],
-        stock=state["stock"],
-        software=state["software"],
-        groups=state["groups"],
-    )
 
 
 def reset_password(state: State, employee: str, account: str) -> ToolResult:
