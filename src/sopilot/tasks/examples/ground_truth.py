@@ -34,8 +34,8 @@ LeafTruth = Callable[[str, Binding], bool]
 def can_tell(field: str, table: str, person: str) -> Callable[..., bool]:
     """The truth of a gate: the customer can tell this field of the person's row."""
 
-    def holds(state: State, inputs: Inputs, **given: str) -> bool:
-        row = state[table].get(given[person], {})
+    def holds(state: State, inputs: Inputs, **arguments: str) -> bool:
+        row = state[table].get(arguments[person], {})
         return field in inputs and bool(row.get(field) == inputs[field])
 
     return holds
@@ -45,9 +45,9 @@ def of_row(table: str, key: str, test: Callable[..., object]) -> Callable[..., b
     """A truth about the table's row under ``key``: ``test`` gets the row and the other arguments.
     Without a row it is false."""
 
-    def holds(state: State, inputs: Inputs, **given: JSON) -> bool:
-        row = state[table].get(given.pop(key))
-        return row is not None and bool(test(row, **given))
+    def holds(state: State, inputs: Inputs, **arguments: JSON) -> bool:
+        row = state[table].get(arguments.pop(key))
+        return row is not None and bool(test(row, **arguments))
 
     return holds
 
@@ -55,9 +55,9 @@ def of_row(table: str, key: str, test: Callable[..., object]) -> Callable[..., b
 def of_filed(table: str, keys: tuple[str, str], test: Callable[..., object]) -> Callable[..., bool]:
     """As ``of_row``, about the first row with the values of these ``keys``."""
 
-    def holds(state: State, inputs: Inputs, **given: JSON) -> bool:
-        known = first_with(state[table], **{key: given.pop(key) for key in keys})
-        return known is not None and bool(test(known[1], **given))
+    def holds(state: State, inputs: Inputs, **arguments: JSON) -> bool:
+        known = first_with(state[table], **{key: arguments.pop(key) for key in keys})
+        return known is not None and bool(test(known[1], **arguments))
 
     return holds
 

@@ -64,9 +64,9 @@ def enters(session: str, table: str, person: str, secret: str, error: str) -> Ha
     """A tool that puts the person into this list of the sessions, if the secret is the one in the
     table."""
 
-    def handler(state: State, **given: str) -> ToolResult:
-        name = given[person]
-        if state[table].get(name, {}).get(secret) != given[secret]:
+    def handler(state: State, **arguments: str) -> ToolResult:
+        name = arguments[person]
+        if state[table].get(name, {}).get(secret) != arguments[secret]:
             return refuse(error)
         if name not in state["sessions"][session]:
             state["sessions"][session].append(name)
@@ -80,11 +80,11 @@ def looks_up(table: str, key: str, *fields: str) -> Handler:
     """A tool that reads the table's row under ``key``, or these ``fields`` of it; ``found`` is
     false without one."""
 
-    def handler(state: State, **given: str) -> ToolResult:
-        row = state[table].get(given[key])
+    def handler(state: State, **arguments: str) -> ToolResult:
+        row = state[table].get(arguments[key])
         if row is None:
-            return answer(found=False, **given)
-        return answer(found=True, **given, **{field: row[field] for field in fields or row})
+            return answer(found=False, **arguments)
+        return answer(found=True, **arguments, **{field: row[field] for field in fields or row})
 
     return handler
 
@@ -92,11 +92,11 @@ def looks_up(table: str, key: str, *fields: str) -> Handler:
 def reads(table: str, key: str, error: str, *fields: str) -> Handler:
     """As ``looks_up``, but without a row it refuses with ``error``."""
 
-    def handler(state: State, **given: str) -> ToolResult:
-        row = state[table].get(given[key])
+    def handler(state: State, **arguments: str) -> ToolResult:
+        row = state[table].get(arguments[key])
         if row is None:
             return refuse(error)
-        return answer(**given, **{field: row[field] for field in fields or row})
+        return answer(**arguments, **{field: row[field] for field in fields or row})
 
     return handler
 
@@ -111,13 +111,13 @@ def reads_all(*tables: str) -> Handler:
 
 
 def finds(table: str, key: str) -> Handler:
-    """A tool that finds the ``key`` of the first row with the given fields, and whether the row
+    """A tool that finds the ``key`` of the first row with these fields, and whether the row
     was withdrawn."""
 
-    def handler(state: State, **given: JSON) -> ToolResult:
-        known = first_with(state[table], **given)
+    def handler(state: State, **arguments: JSON) -> ToolResult:
+        known = first_with(state[table], **arguments)
         if known is None:
-            return answer(found=False, **given)
+            return answer(found=False, **arguments)
         return answer(found=True, **{key: known[0]}, withdrawn=known[1]["withdrawn"])
 
     return handler
