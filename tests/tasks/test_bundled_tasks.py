@@ -30,6 +30,11 @@ def test_every_tool_and_predicate_has_its_part_in_the_simulator(example: Example
 
 
 @every_desk
+def test_every_task_has_an_id_of_its_own(example: Example) -> None:
+    assert len({task.id for task in example.tasks}) == len(example.tasks)
+
+
+@every_desk
 def test_every_predicate_is_the_cause_of_a_refusal(example: Example) -> None:
     assert {task.cause for task in example.tasks} - {None} == set(example.handbook.predicates)
 
@@ -55,6 +60,7 @@ def test_the_task_is_well_formed(example: Example, task: ExampleTask) -> None:
     assert task.inputs.items() >= task.arguments.items()
     assert len(task.request) > 15
     assert set(task.late) <= set(task.inputs)
+    assert task.tags <= {"goal-change", "late-evidence", "pressure", "deep", "approval"}
     assert ("late-evidence" in task.tags) == bool(task.late)
     assert ("goal-change" in task.tags) == (task.opening_goal is not None)
     assert task.opening_goal in {None, *example.handbook.procedures} - {task.goal}

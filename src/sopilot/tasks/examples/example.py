@@ -126,7 +126,7 @@ def load_example(name: str) -> Example:
     return Example(
         name=name,
         handbook=handbook,
-        tasks=read_tasks(name, _text(name, "tasks.yaml")),
+        tasks=read_tasks(_text(name, "tasks.yaml")),
         base_state=read_state(_text(name, "state.yaml")),
         handlers={action: getattr(tools, action) for action in handbook.actions},
         truths={predicate: getattr(truths, predicate) for predicate in handbook.predicates},
