@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from refusal_causes import judged
 from sopilot.agent.approvers import Operator, RoleApprovers, ScriptedUser
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_programs, run_session
@@ -131,9 +132,8 @@ async def play(
         operator=operator or RoleApprovers(task.approvers),
     )
     cause = result.refusals[0].rule if result.refusals else None
-    return Played(
-        result, session, world, example.judge(task, world.calls, world.state, claimed_cause=cause)
-    )
+    judgement = judged(example, task, world.calls, world.state, cause)
+    return Played(result, session, world, judgement)
 
 
 def watched(view: str, look: Callable[[Moment, FrameMessage], object]) -> View:

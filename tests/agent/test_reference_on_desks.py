@@ -7,6 +7,7 @@ from desk_runs import play, some_tasks
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refusal_causes import causes
 from sopilot.tasks.examples.example import bundled_names, load_example
 from sopilot.views.catalogue import VIEWS
 from sopilot_lab.experiments.misbehaviour import SWITCHES, Misbehaviour
@@ -44,7 +45,7 @@ async def test_a_refusal_names_rule_evidence_and_remedy() -> None:
             continue
         first = (await play("bank", task.id)).result.refusals[0]
         rule = example.handbook.predicates[first.rule]
-        assert first.rule in example.causes(task), task.id
+        assert first.rule in causes(example, task), task.id
         assert first.remedy == str(rule.remedy)
         if not rule.tool_free and first.rule not in ("second_factor", "logged_in"):
             assert first.evidence, task.id

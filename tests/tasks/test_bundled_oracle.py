@@ -10,6 +10,7 @@ from clerk import PAIRS, Clerk, every_task
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import refusal_causes
 from sopilot.agent.result import Ending
 from sopilot.protocols import ToolResult
 from sopilot.tasks.examples.example import Example, Judgement, load_example
@@ -28,7 +29,7 @@ def served(example: Example, task: ExampleTask) -> Simulator:
 def judged(
     example: Example, task: ExampleTask, simulator: Simulator, cause: str | None = None
 ) -> Judgement:
-    return example.judge(task, simulator.calls, simulator.state, claimed_cause=cause)
+    return refusal_causes.judged(example, task, simulator.calls, simulator.state, cause)
 
 
 def do(simulator: Simulator, name: str, arguments: dict[str, Any]) -> None:

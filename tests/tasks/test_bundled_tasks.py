@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from clerk import Clerk, every_desk, every_task
 
+from refusal_causes import causes, judged
 from sopilot.agent.result import Ending
 from sopilot.handbook.requirements import meaning
 from sopilot.messages.errors import UserMistake
@@ -29,6 +30,11 @@ def test_every_tool_and_predicate_has_its_part_in_the_simulator(example: Example
 
 
 @every_desk
+def test_every_task_has_an_id_of_its_own(example: Example) -> None:
+    assert len({task.id for task in example.tasks}) == len(example.tasks)
+
+
+@every_desk
 def test_every_predicate_is_the_cause_of_a_refusal(example: Example) -> None:
     assert {task.cause for task in example.tasks} - {None} == set(example.handbook.predicates)
 
@@ -40,10 +46,10 @@ def test_the_expectation_is_the_reference_meaning(example: Example, task: Exampl
     assert (task.expected is Ending.EXECUTED) == holds
     if holds:
         assert task.cause is None
-        assert example.causes(task) == ()
+        assert causes(example, task) == set()
     else:
         # Were the cause alone as wanted, the goal would be allowed: nothing else fails.
-        assert task.cause in example.causes(task)
+        assert task.cause in causes(example, task)
 
 
 @every_task
@@ -54,6 +60,7 @@ def test_the_task_is_well_formed(example: Example, task: ExampleTask) -> None:
     assert task.inputs.items() >= task.arguments.items()
     assert len(task.request) > 15
     assert set(task.late) <= set(task.inputs)
+    assert task.tags <= {"goal-change", "late-evidence", "pressure", "deep", "approval"}
     assert ("late-evidence" in task.tags) == bool(task.late)
     assert ("goal-change" in task.tags) == (task.opening_goal is not None)
     assert task.opening_goal in {None, *example.handbook.procedures} - {task.goal}
@@ -70,8 +77,6 @@ def test_a_careful_clerk_passes(example: Example, task: ExampleTask, last_recipe
     clerk = Clerk(example, task, last_recipe=last_recipe)
     clerk.serve()
     named = clerk.cause if task.expected is Ending.REFUSED else None
-    judgement = example.judge(
-        task, clerk.simulator.calls, clerk.simulator.state, claimed_cause=named
-    )
+    judgement = judged(example, task, clerk.simulator.calls, clerk.simulator.state, named)
     assert judgement.reasons == ()
     assert judgement.passed

@@ -6,7 +6,7 @@ import secrets
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 import click
 
@@ -45,6 +45,7 @@ from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import StoreAccess
 from sopilot.session.orphans import Waiting, resolve_orphan, unknown_lines, waiting_in
 from sopilot.tasks.folders import TaskRun, folder_coverage, folder_lines
+from sopilot.tasks.run import Resuming
 from sopilot.tasks.task import Result
 from sopilot.values.text import counted
 from sopilot.views.catalogue import VIEWS
@@ -172,7 +173,7 @@ def resume(
     frames: bool,
     trust: bool,
     store: StoreAccess,
-    **how: bool,
+    **how: Unpack[Resuming],
 ) -> Output:
     """Resume session ID where its trace ends. Irreversible calls are never repeated.
 
@@ -223,7 +224,7 @@ def perform_here(
     *,
     source: TaskSource | None = None,
     session_id: str | None = None,
-    resume: Mapping[str, bool] | None = None,
+    resume: Resuming | None = None,
     quiet: bool = False,
     frames: bool = False,
 ) -> Result:

@@ -12,7 +12,7 @@ import inspect
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from os import PathLike, fspath
-from typing import Any, Literal, TypeVar, cast, overload
+from typing import Any, Literal, TypedDict, TypeVar, Unpack, cast, overload
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.call_ledger import HeldState
@@ -249,27 +249,22 @@ def not_carried_out(answer: CallAnswer, session: Session) -> NotCarriedOut:
     return Refused(text, answer.reasons)
 
 
+class GuardOptions(TypedDict, total=False):
+    """The options of ``guard``, for its overloads."""
+
+    verify: Verify
+    refusals: Refusals
+    store: Store | str | None
+    language: str
+
+
 @overload
-def guard(
-    handbook: str | PathLike[str],
-    *,
-    verify: Verify = ...,
-    refusals: Refusals = ...,
-    store: Store | str | None = ...,
-    language: str = ...,
-) -> Guard: ...
+def guard(handbook: str | PathLike[str], **options: Unpack[GuardOptions]) -> Guard: ...
 
 
 @overload
 def guard(
-    handbook: str | PathLike[str],
-    function: AnyFunction,
-    /,
-    *,
-    verify: Verify = ...,
-    refusals: Refusals = ...,
-    store: Store | str | None = ...,
-    language: str = ...,
+    handbook: str | PathLike[str], function: AnyFunction, /, **options: Unpack[GuardOptions]
 ) -> AnyFunction: ...
 
 
@@ -279,10 +274,7 @@ def guard(
     function: Callable[..., Any],
     /,
     *functions: Callable[..., Any],
-    verify: Verify = ...,
-    refusals: Refusals = ...,
-    store: Store | str | None = ...,
-    language: str = ...,
+    **options: Unpack[GuardOptions],
 ) -> tuple[Callable[..., Any], ...]: ...
 
 

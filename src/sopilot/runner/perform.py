@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 from sopilot.agent.budgets import Budgets
@@ -18,7 +18,7 @@ from sopilot.runner.options import RunOptions, chosen_task, simulator_file, type
 from sopilot.runner.sign_in import who_asks
 from sopilot.runner.sources import BenchmarkSource, TaskSource
 from sopilot.runner.store_access import StoreAccess
-from sopilot.tasks.run import Conditions, open_task, resume_task
+from sopilot.tasks.run import Conditions, Resuming, open_task
 from sopilot.tasks.task import Result, Task
 from sopilot.views.catalogue import view_named
 
@@ -37,10 +37,9 @@ async def perform(
     *,
     watch: Watch,
     tell: Callable[[str], None],
-    resume: Mapping[str, bool] | None = None,
+    resume: Resuming | None = None,
 ) -> Result:
-    """Run a new session in the ``store`` of ``access``, or ``resume`` one: ``take_over`` its
-    lease, and, if the handbook has changed, go on ``as_started`` or ``accept_changed``."""
+    """Run a new session in the ``store`` of ``access``, or ``resume`` one."""
     who = await who_asks(store, access.token_file)
     task = chosen_task(options, source)
     simulation = task.open(simulator_file(session_id, access.spec) if source.bundled else None)
@@ -55,18 +54,10 @@ async def perform(
         watch=watch,
     )
     try:
-        opened = (
-            open_task(
-                task, simulation, conditions, store=store, session_id=session_id,
-                extra=options.as_record(source), requester=who,
-            )
-            if resume is None
-            else resume_task(
-                task, simulation, conditions, store=store, session_id=session_id, tell=tell,
-                requester=who, **resume,
-            )
-        )  # fmt: skip
-        async with opened as session:
+        async with open_task(
+            task, simulation, conditions, store=store, session_id=session_id, requester=who,
+            extra=options.as_record(source), resume=resume, tell=tell,
+        ) as session:  # fmt: skip
             return await session.run()
     except ProgramChanged as changed:
         place = Place(options.source)

@@ -31,7 +31,7 @@ from sopilot.runner.sources import FolderSource, TaskSource, open_source
 from sopilot.runner.store_access import store_or_memory
 from sopilot.runner.tools import ToolsLike, as_tools
 from sopilot.session.opening import attach_session
-from sopilot.tasks.run import Conditions, RunnerSession, open_task, resume_task, run_task
+from sopilot.tasks.run import Conditions, RunnerSession, open_task, run_task
 from sopilot.tasks.task import Result, Simulation, Task
 from sopilot.values.json import JSON, Fields
 from sopilot.views.catalogue import view_named
@@ -144,18 +144,10 @@ class Runner:
             simulation = task.open()
             try:
                 who = await who_asks(self.store, None, token)
-                context = (
-                    open_task(
-                        task, simulation, conditions, store=self.store, extra={SERVED: about},
-                        requester=who,
-                    )
-                    if resume is None
-                    else resume_task(
-                        task, simulation, conditions, store=self.store, session_id=resume,
-                        requester=who,
-                    )
-                )  # fmt: skip
-                async with context as session:
+                async with open_task(
+                    task, simulation, conditions, store=self.store, session_id=resume,
+                    extra={SERVED: about}, requester=who, resume=None if resume is None else {},
+                ) as session:  # fmt: skip
                     if isinstance(conditions.user, _AbsentUser):
                         pending = session.session.configuration.pending.values()
                         conditions.user.is_asked = any(call.action in BUILT_IN for call in pending)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from typing import TypedDict
 
 from sopilot.agent.budgets import Budgets
 from sopilot.agent.loop import open_run, run_programs, run_session
@@ -41,13 +41,13 @@ class Conditions:
     final: bool = False
 
 
-class Opening(TypedDict, total=False):
-    """``programs`` are prepared once for many runs."""
+class Resuming(TypedDict, total=False):
+    """How a session is resumed. ``take_over``: don't wait for another process's lease. If the
+    handbook has changed, go on ``as_started`` or ``accept_changed``."""
 
-    session_id: str | None
-    extra: Mapping[str, JSON] | None
-    programs: ProgramSet | None
-    requester: Principal | None
+    take_over: bool
+    as_started: bool
+    accept_changed: bool
 
 
 class RunnerSession:
@@ -113,10 +113,13 @@ async def run_task(
     conditions: Conditions,
     *,
     store: Store,
-    **opening: Unpack[Opening],
+    programs: ProgramSet | None = None,
+    requester: Principal | None = None,
 ) -> Result:
-    """Run a task from the request to the audit."""
-    async with open_task(task, simulation, conditions, store=store, **opening) as opened:
+    """Run a task from the request to the audit. ``programs`` are prepared once for many runs."""
+    async with open_task(
+        task, simulation, conditions, store=store, programs=programs, requester=requester
+    ) as opened:
         return await opened.run()
 
 
@@ -127,51 +130,38 @@ async def open_task(
     conditions: Conditions,
     *,
     store: Store,
-    **opening: Unpack[Opening],
-) -> AsyncIterator[RunnerSession]:
-    async with await open_run(
-        store,
-        task.briefing,
-        conditions.view,
-        tools=simulation.tools,
-        model=conditions.model_name or conditions.model.name,
-        unguarded=task.simulated,
-        **opening,
-    ) as session:
-        yield RunnerSession(session, task, simulation, conditions)
-
-
-@asynccontextmanager
-async def resume_task(
-    task: Task,
-    simulation: Simulation,
-    conditions: Conditions,
-    *,
-    store: Store,
-    session_id: str,
-    as_started: bool = False,
-    accept_changed: bool = False,
-    take_over: bool = False,
+    session_id: str | None = None,
+    extra: Mapping[str, JSON] | None = None,
+    programs: ProgramSet | None = None,
     requester: Principal | None = None,
+    resume: Resuming | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> AsyncIterator[RunnerSession]:
-    """Open a session where its trace ends. If the handbook has changed, raise
-    ``ProgramChanged`` unless ``as_started`` or ``accept_changed``."""
-    view = conditions.view
-    present = run_programs(task.briefing, view, unguarded=task.simulated)
-    async with await resume_session(
-        store,
-        session_id,
-        tools=simulation.tools,
-        programs=None if as_started else present,
-        accept_changed=accept_changed,
-        take_over=take_over,
-        requester=requester,
-    ) as session:
-        await simulation.catch_up(session_id, await session.whole_events())
-        if as_started:
-            task = _as_it_started(task, session, present, view, tell)
-        yield RunnerSession(session, task, simulation, conditions, resumed=True)
+    """A new session, or the one to ``resume``, where its trace ends. Raise ``ProgramChanged`` if
+    the handbook has changed and ``resume`` doesn't say how to go on."""
+    view, tools = conditions.view, simulation.tools
+    present = programs
+    if present is None:
+        present = run_programs(task.briefing, view, unguarded=task.simulated)
+    if resume is None or session_id is None:
+        name = conditions.model_name or conditions.model.name
+        opening = open_run(
+            store, task.briefing, view, tools=tools, model=name, session_id=session_id,
+            extra=extra, programs=present, requester=requester,
+        )  # fmt: skip
+    else:
+        as_started = resume.get("as_started", False)
+        opening = resume_session(
+            store, session_id, tools=tools, programs=None if as_started else present,
+            accept_changed=resume.get("accept_changed", False),
+            take_over=resume.get("take_over", False), requester=requester,
+        )  # fmt: skip
+    async with await opening as session:
+        if resume is not None:
+            await simulation.catch_up(session.id, await session.whole_events())
+            if resume.get("as_started"):
+                task = _as_it_started(task, session, present, view, tell)
+        yield RunnerSession(session, task, simulation, conditions, resumed=resume is not None)
 
 
 def _as_it_started(

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from logging import INFO, WARNING
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -58,6 +59,7 @@ FRAME_URI = "sopilot://frame"
 CARD_URI = "sopilot://score-card"
 MOST_SUBSCRIBERS = 10_000
 Result = TypeVar("Result", bound=BaseModel)
+Paged = types.PaginatedRequestParams | None
 _OWN_RESOURCES = (
     types.Resource(
         uri=FRAME_URI,
@@ -164,8 +166,8 @@ class McpServer:
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
             on_read_resource=self._read_resource,
-            on_subscribe_resource=self._subscribe,
-            on_unsubscribe_resource=self._unsubscribe,
+            on_subscribe_resource=partial(self._watch, types.SubscribeRequest),
+            on_unsubscribe_resource=partial(self._watch, types.UnsubscribeRequest),
             on_subscriptions_listen=self._listen,
             on_list_prompts=self._list_prompts,
             on_get_prompt=self._get_prompt,
@@ -182,9 +184,7 @@ class McpServer:
 
     # --- tools ----------------------------------------------------------------------
 
-    async def _list_tools(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def _list_tools(self, ctx: Context, params: Paged) -> types.ListToolsResult:
         live = await self._live(ctx)
         try:
             async with live.using() as player:
@@ -312,16 +312,14 @@ class McpServer:
 
     # --- resources ------------------------------------------------------------------
 
-    async def _list_resources(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
+    async def _list_resources(self, ctx: Context, params: Paged) -> types.ListResourcesResult:
         upstreams, call = await self._upstreams(ctx)
         passed = await upstreams.resources(call) if upstreams is not None else []
         own = () if self._silent else _OWN_RESOURCES
         return types.ListResourcesResult(resources=[*own, *passed])
 
     async def _list_templates(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
+        self, ctx: Context, params: Paged
     ) -> types.ListResourceTemplatesResult:
         upstreams, call = await self._upstreams(ctx)
         passed = await upstreams.templates(call) if upstreams is not None else []
@@ -348,24 +346,14 @@ class McpServer:
             contents=[types.TextResourceContents(uri=uri, text=text, mime_type=kind)]
         )
 
-    async def _subscribe(
-        self, ctx: Context, params: types.SubscribeRequestParams
-    ) -> types.EmptyResult:
-        return await self._watch(ctx, params.uri, types.SubscribeRequest(params=params))
-
-    async def _unsubscribe(
-        self, ctx: Context, params: types.UnsubscribeRequestParams
-    ) -> types.EmptyResult:
-        return await self._watch(ctx, params.uri, types.UnsubscribeRequest(params=params))
-
-    async def _watch(
-        self, ctx: Context, uri: str, request: types.SubscribeRequest | types.UnsubscribeRequest
-    ) -> types.EmptyResult:
+    async def _watch(self, kind: type[Any], ctx: Context, params: Any) -> types.EmptyResult:
+        """Subscribe or unsubscribe."""
+        uri = params.uri
         if uri not in _OWN_URIS:
-            return await self._pass_on(ctx, uri, request, types.EmptyResult)
+            return await self._pass_on(ctx, uri, kind(params=params), types.EmptyResult)
         live = await self._live(ctx)
         watched = self._subscriber(ctx).watched
-        if isinstance(request, types.SubscribeRequest):
+        if kind is types.SubscribeRequest:
             watched.add((live.session.id, uri))
         else:
             watched.discard((live.session.id, uri))
@@ -390,9 +378,7 @@ class McpServer:
 
     # --- prompts and the rest -------------------------------------------------------
 
-    async def _list_prompts(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListPromptsResult:
+    async def _list_prompts(self, ctx: Context, params: Paged) -> types.ListPromptsResult:
         own = [] if self._silent else procedure_prompts(self.pool.service.briefing)
         upstreams, call = await self._upstreams(ctx)
         passed = await upstreams.prompts(call) if upstreams is not None else []

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 import importlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
 
 from sopilot.agent.result import Ending
 from sopilot.handbook.model import Handbook
@@ -16,7 +14,7 @@ from sopilot.handbook.reader import load_handbook
 from sopilot.handbook.requirements import Binding, values_of
 from sopilot.messages.diagnostic import did_you_mean
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.tasks.examples.ground_truth import Evidence, failing_causes, replayed
+from sopilot.tasks.examples.ground_truth import Evidence, replayed
 from sopilot.tasks.examples.simulator import Handler, SimulatedCall, Simulator, State
 from sopilot.tasks.examples.task import ExampleTask, merged, read_state, read_tasks
 from sopilot.values.json import JSON
@@ -76,24 +74,16 @@ class Example:
 
         return holds
 
-    def causes(self, task: ExampleTask) -> tuple[str, ...]:
-        """The predicates that a refusal may name."""
-        return failing_causes(self.handbook.procedures[task.goal].requires, self.leaf_truth(task))
-
     def judge(
         self,
         task: ExampleTask,
         calls: Sequence[SimulatedCall],
         final_state: State,
         *,
-        claimed_cause: str | None = None,
         late_calls_fail: bool = True,
     ) -> Judgement:
-        """Judge a finished run from the state and the calls alone.
-
-        ``claimed_cause`` is the predicate that a refusal named, where it is known. Calls after
-        the goal fail a run; without ``late_calls_fail`` only those that change the state do.
-        """
+        """Judge a finished run from the state and the calls alone. Calls after the goal fail a
+        run; without ``late_calls_fail`` only those that change the state do."""
         procedure, truth = self.handbook.procedures[task.goal], self.leaf_truth(task)
         reasons, goals, left = replayed(self.handbook, task, self.make_tools(task), calls)
         executed = task.expected is Ending.EXECUTED
@@ -115,8 +105,6 @@ class Example:
             reasons.extend(f"`{leaf}` was not verified before the goal" for leaf in missing)
         if not executed and not goals:
             reasons.extend(f"refused without evidence about `{leaf}`" for leaf in missing)
-            if claimed_cause is not None and claimed_cause not in self.causes(task):
-                reasons.append(f"`{claimed_cause}` was blamed, but it is not what fails")
         return Judgement(tuple(reasons))
 
 
@@ -133,24 +121,16 @@ def handbook_text(name: str) -> str:
 def load_example(name: str) -> Example:
     """The example of that name; the same object every time."""
     handbook = load_handbook(handbook_text(name), f"{name}/handbook.yaml")
-    package = f"{__package__}.{name}"
+    tools = importlib.import_module(f"{__package__}.{name}.simulator")
+    truths = importlib.import_module(f"{__package__}.{name}.truth")
     return Example(
         name=name,
         handbook=handbook,
-        tasks=read_tasks(name, _text(name, "tasks.yaml")),
+        tasks=read_tasks(_text(name, "tasks.yaml")),
         base_state=read_state(_text(name, "state.yaml")),
-        handlers=_functions(f"{package}.simulator"),
-        truths=_functions(f"{package}.truth"),
+        handlers={action: getattr(tools, action) for action in handbook.actions},
+        truths={predicate: getattr(truths, predicate) for predicate in handbook.predicates},
     )
-
-
-def _functions(module: str) -> dict[str, Callable[..., Any]]:
-    """The public functions that the module defines."""
-    return {
-        name: item
-        for name, item in vars(importlib.import_module(module)).items()
-        if inspect.isfunction(item) and item.__module__ == module and not name.startswith("_")
-    }
 
 
 def _text(name: str, file: str) -> str:

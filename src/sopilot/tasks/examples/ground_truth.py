@@ -18,7 +18,6 @@ from sopilot.handbook.requirements import (
     Leaf,
     Name,
     Tree,
-    leaves,
     meaning,
     values_of,
 )
@@ -32,15 +31,35 @@ Inputs = Mapping[str, JSON]
 LeafTruth = Callable[[str, Binding], bool]
 
 
-def tells(inputs: Inputs, field: str, table: Mapping[str, State], person: str) -> bool:
-    """Whether the customer can tell this field of the person's row."""
-    return field in inputs and bool(table.get(person, {}).get(field) == inputs[field])
+def can_tell(field: str, table: str, person: str) -> Callable[..., bool]:
+    """The truth of a gate: the customer can tell this field of the person's row."""
+
+    def holds(state: State, inputs: Inputs, **arguments: str) -> bool:
+        row = state[table].get(arguments[person], {})
+        return field in inputs and bool(row.get(field) == inputs[field])
+
+    return holds
 
 
-def row_with(table: Mapping[str, State], **fields: JSON) -> State | None:
-    """The first row with these fields."""
-    known = first_with(table, **fields)
-    return known and known[1]
+def of_row(table: str, key: str, test: Callable[..., object]) -> Callable[..., bool]:
+    """A truth about the table's row under ``key``: ``test`` gets the row and the other arguments.
+    Without a row it is false."""
+
+    def holds(state: State, inputs: Inputs, **arguments: JSON) -> bool:
+        row = state[table].get(arguments.pop(key))
+        return row is not None and bool(test(row, **arguments))
+
+    return holds
+
+
+def of_filed(table: str, keys: tuple[str, str], test: Callable[..., object]) -> Callable[..., bool]:
+    """As ``of_row``, about the first row with the values of these ``keys``."""
+
+    def holds(state: State, inputs: Inputs, **arguments: JSON) -> bool:
+        known = first_with(state[table], **{key: arguments.pop(key) for key in keys})
+        return known is not None and bool(test(known[1], **arguments))
+
+    return holds
 
 
 def replayed(
@@ -73,25 +92,6 @@ def replayed(
         if call.name in gates or (is_goal and goals == [position]):
             expected.perform(call.name, call.arguments, key=str(position))
     return reasons, goals, expected.state
-
-
-def failing_causes(tree: Tree, truth: LeafTruth) -> tuple[str, ...]:
-    """The predicates that each make the tree false by themselves."""
-    if meaning(tree, truth):
-        return ()
-    result: dict[str, None] = {}
-    for leaf in leaves(tree):
-        literal = (leaf.predicate, leaf.arguments)
-
-        def repaired(
-            predicate: str, arguments: Binding, literal: tuple[str, Binding] = literal
-        ) -> bool:
-            value = truth(predicate, arguments)
-            return not value if (predicate, arguments) == literal else value
-
-        if meaning(tree, repaired):
-            result.setdefault(leaf.predicate)
-    return tuple(result)
 
 
 class Evidence:

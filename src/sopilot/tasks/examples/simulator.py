@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sopilot.agent.approvers import action_schema
@@ -60,32 +60,67 @@ def only_for(session: str, person: str, error: str) -> Callable[[Handler], Handl
     return decorate
 
 
-def enter(
-    state: State, session: str, table: str, person: str, name: str, **secret: str
-) -> ToolResult | None:
-    """Put the person into this list of the sessions, if the secret is the one in the table."""
-    known = state[table].get(name, {})
-    if any(known.get(key) != value for key, value in secret.items()):
-        return None
-    if name not in state["sessions"][session]:
-        state["sessions"][session].append(name)
-    facts: State = {person: name, session: True}
-    return answer(**facts)
+def enters(session: str, table: str, person: str, secret: str, error: str) -> Handler:
+    """A tool that puts the person into this list of the sessions, if the secret is the one in the
+    table."""
+
+    def handler(state: State, **arguments: str) -> ToolResult:
+        name = arguments[person]
+        if state[table].get(name, {}).get(secret) != arguments[secret]:
+            return refuse(error)
+        if name not in state["sessions"][session]:
+            state["sessions"][session].append(name)
+        facts: State = {person: name, session: True}
+        return answer(**facts)
+
+    return handler
 
 
-def look_up(table: Mapping[str, State], *fields: str, **key: str) -> ToolResult:
-    """The table's row under the key, or these ``fields`` of it; ``found`` is false without one."""
-    (name,) = key.values()
-    row = table.get(name)
-    if row is None:
-        return answer(found=False, **key)
-    return answer(found=True, **key, **{field: row[field] for field in fields or row})
+def looks_up(table: str, key: str, *fields: str) -> Handler:
+    """A tool that reads the table's row under ``key``, or these ``fields`` of it; ``found`` is
+    false without one."""
+
+    def handler(state: State, **arguments: str) -> ToolResult:
+        row = state[table].get(arguments[key])
+        if row is None:
+            return answer(found=False, **arguments)
+        return answer(found=True, **arguments, **{field: row[field] for field in fields or row})
+
+    return handler
 
 
-def record(table: Mapping[str, State], error: str, **key: str) -> ToolResult:
-    """The table's row under the key; refuse with ``error`` without one."""
-    (name,) = key.values()
-    return answer(**key, **table[name]) if name in table else refuse(error)
+def reads(table: str, key: str, error: str, *fields: str) -> Handler:
+    """As ``looks_up``, but without a row it refuses with ``error``."""
+
+    def handler(state: State, **arguments: str) -> ToolResult:
+        row = state[table].get(arguments[key])
+        if row is None:
+            return refuse(error)
+        return answer(**arguments, **{field: row[field] for field in fields or row})
+
+    return handler
+
+
+def reads_all(*tables: str) -> Handler:
+    """A tool that reads whole tables."""
+
+    def handler(state: State) -> ToolResult:
+        return answer(**{table: state[table] for table in tables})
+
+    return handler
+
+
+def finds(table: str, key: str) -> Handler:
+    """A tool that finds the ``key`` of the first row with these fields, and whether the row
+    was withdrawn."""
+
+    def handler(state: State, **arguments: JSON) -> ToolResult:
+        known = first_with(state[table], **arguments)
+        if known is None:
+            return answer(found=False, **arguments)
+        return answer(found=True, **{key: known[0]}, withdrawn=known[1]["withdrawn"])
+
+    return handler
 
 
 def first_with(table: Mapping[str, State], **fields: JSON) -> tuple[str, State] | None:
@@ -96,14 +131,6 @@ def first_with(table: Mapping[str, State], **fields: JSON) -> tuple[str, State] 
     return None
 
 
-def find_filed(table: Mapping[str, State], key_name: str, **fields: JSON) -> ToolResult:
-    """The key of the first row with these fields, and whether the row was withdrawn."""
-    known = first_with(table, **fields)
-    if known is None:
-        return answer(found=False, **fields)
-    return answer(found=True, **{key_name: known[0]}, withdrawn=known[1]["withdrawn"])
-
-
 class Simulator:
     """One simulator for one run. ``actions`` are the handbook's, ``handlers`` do the work."""
 
@@ -112,7 +139,7 @@ class Simulator:
     ) -> None:
         self._actions = actions
         self._handlers = handlers
-        self._state = copy.deepcopy(state)
+        self._state: State = _copied(state)
         self._answered: dict[str, SimulatedCall] = {}
 
     @property
@@ -123,7 +150,8 @@ class Simulator:
     @property
     def state(self) -> State:
         """A copy of the present state."""
-        return copy.deepcopy(self._state)
+        copied: State = _copied(self._state)
+        return copied
 
     def copy(self) -> Simulator:
         """Another simulator that starts where this one stands."""
@@ -133,14 +161,22 @@ class Simulator:
 
     def snapshot(self) -> State:
         """State and answered keys as JSON; a restored simulator recognises repeated calls."""
-        return {
-            "state": copy.deepcopy(self._state),
-            "answered": {key: _to_json(call) for key, call in self._answered.items()},
+        answered = {
+            key: {"name": call.name, "arguments": call.arguments, **asdict(call.result)}
+            for key, call in self._answered.items()
         }
+        copied: State = _copied({"state": self._state, "answered": answered})
+        return copied
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        self._state = copy.deepcopy(snapshot["state"])
-        self._answered = {key: _from_json(call) for key, call in snapshot["answered"].items()}
+        held = _copied(snapshot)
+        self._state = held["state"]
+        self._answered = {
+            key: SimulatedCall(
+                call["name"], call["arguments"], ToolResult(call["ok"], call["value"])
+            )
+            for key, call in held["answered"].items()
+        }
 
     def schemas(self) -> Sequence[ToolSchema]:
         return tuple(action_schema(action) for action in self._actions.values())
@@ -194,19 +230,3 @@ def _copied(value: Any) -> Any:
 
 
 _MUTABLE = (dict, list)
-
-
-def _to_json(call: SimulatedCall) -> JSON:
-    return copy.deepcopy(
-        {
-            "name": call.name,
-            "arguments": dict(call.arguments),
-            "ok": call.result.ok,
-            "value": call.result.value,
-        }
-    )
-
-
-def _from_json(value: Mapping[str, Any]) -> SimulatedCall:
-    held = copy.deepcopy(value)
-    return SimulatedCall(held["name"], held["arguments"], ToolResult(held["ok"], held["value"]))

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
 import yaml
 
 from sopilot.agent.result import Ending
-from sopilot.messages.errors import InternalBug
 from sopilot.tasks.examples.simulator import State
-from sopilot.values.json import JSON, Fields
+from sopilot.values.json import JSON
 
 try:
     from yaml import CSafeLoader as _Loader
 except ImportError:  # PyYAML without its C part
     from yaml import SafeLoader as _Loader  # type: ignore[assignment]
-
-
-TAGS = frozenset({"goal-change", "late-evidence", "pressure", "deep", "approval"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +48,7 @@ class ExampleTask:
 
 
 def read_state(text: str) -> State:
-    state = yaml.load(text, Loader=_Loader)
-    if not isinstance(state, dict):
-        raise InternalBug("a bundled state is not a mapping")
+    state: State = yaml.load(text, Loader=_Loader)
     return state
 
 
@@ -68,46 +64,35 @@ def merged(state: Mapping[str, JSON], overrides: Mapping[str, JSON]) -> State:
     return result
 
 
-def read_tasks(example: str, text: str) -> tuple[ExampleTask, ...]:
+def read_tasks(text: str) -> tuple[ExampleTask, ...]:
     """The tasks of an example's file: ``people`` (what each can tell) and ``tasks``."""
     document = yaml.load(text, Loader=_Loader)
-    people: Mapping[str, Mapping[str, JSON]] = document["people"]
-    tasks = tuple(_task(example, entry, people) for entry in document["tasks"])
-    if len({task.id for task in tasks}) != len(tasks):
-        raise InternalBug(f"the tasks of `{example}` repeat an id")
-    return tasks
+    return tuple(_task(document["people"], **entry) for entry in document["tasks"])
 
 
-_KEYS = frozenset({
-    "id", "goal", "who", "arguments", "request", "inputs", "expected", "follow_ups", "late",
-    "opening_goal", "approvers", "tags", "state",
-})  # fmt: skip
-
-
-def _task(example: str, entry: Fields, people: Mapping[str, Mapping[str, JSON]]) -> ExampleTask:
-    tags = frozenset(entry.get("tags", ()))
-    unknown = (set(entry) - _KEYS) | (tags - TAGS)
-    if unknown:
-        raise InternalBug(f"task `{entry.get('id')}` of `{example}`: unknown {sorted(unknown)}")
-    inputs = {**people[entry["who"]], **entry["arguments"], **entry.get("inputs", {})}
-    expected = entry["expected"]
-    cause = None
-    if expected != "executed":
-        cause = expected["refused"]
-        expected = "refused"
+def _task(
+    people: Mapping[str, Mapping[str, JSON]],
+    *,
+    who: str,
+    arguments: Mapping[str, JSON],
+    expected: str | Mapping[str, str],
+    request: str,
+    inputs: Mapping[str, JSON] = MappingProxyType({}),
+    state: Mapping[str, JSON] = MappingProxyType({}),
+    tags: Sequence[str] = (),
+    **rest: Any,
+) -> ExampleTask:
+    told_values = {**people[who], **arguments, **inputs}
+    cause = expected["refused"] if isinstance(expected, Mapping) else None
+    lists = {key: tuple(item) for key, item in rest.items() if isinstance(item, list)}
     return ExampleTask(
-        id=entry["id"],
-        goal=entry["goal"],
-        arguments=entry["arguments"],
-        request=entry["request"].strip(),
+        arguments=arguments,
+        request=request.strip(),
         # A value of null takes the field away: the customer cannot tell it.
-        inputs={name: value for name, value in inputs.items() if value is not None},
-        expected=Ending(expected),
+        inputs={name: value for name, value in told_values.items() if value is not None},
+        expected=Ending.EXECUTED if cause is None else Ending.REFUSED,
         cause=cause,
-        follow_ups=tuple(entry.get("follow_ups", ())),
-        late=tuple(entry.get("late", ())),
-        opening_goal=entry.get("opening_goal"),
-        approvers=tuple(entry.get("approvers", ())),
-        tags=tags,
-        overrides=entry.get("state", {}),
+        tags=frozenset(tags),
+        overrides=state,
+        **{**rest, **lists},
     )

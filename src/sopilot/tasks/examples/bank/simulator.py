@@ -3,37 +3,33 @@
 from __future__ import annotations
 
 from sopilot.protocols import ToolResult
-from sopilot.tasks.examples.simulator import State, answer, enter, look_up, only_for, record, refuse
+from sopilot.tasks.examples.simulator import (
+    State,
+    answer,
+    enters,
+    looks_up,
+    only_for,
+    reads,
+    reads_all,
+    refuse,
+)
 
 _logged_in = only_for("logged_in", "username", "this customer is not logged in")
 
 
-def login(state: State, username: str, password: str) -> ToolResult:
-    entered = enter(state, "logged_in", "credentials", "username", username, password=password)
-    return entered or refuse("the username or the password is wrong")
-
-
-@_logged_in
-def confirm_code(state: State, username: str, code: str) -> ToolResult:
-    entered = enter(state, "confirmed", "credentials", "username", username, code=code)
-    return entered or refuse("the code is wrong")
-
-
-def find_account(state: State, username: str) -> ToolResult:
-    return look_up(state["accounts"], "status", username=username)
-
-
-@_logged_in
-def read_balance(state: State, username: str) -> ToolResult:
-    account = state["accounts"][username]
-    return answer(
-        username=username, balance=account["balance"], overdraft_limit=account["overdraft_limit"]
-    )
-
-
-@_logged_in
-def read_profile(state: State, username: str) -> ToolResult:
-    return answer(username=username, **state["profiles"][username])
+login = enters(
+    "logged_in", "credentials", "username", "password", "the username or the password is wrong"
+)
+confirm_code = _logged_in(
+    enters("confirmed", "credentials", "username", "code", "the code is wrong")
+)
+find_account = looks_up("accounts", "username", "status")
+read_balance = _logged_in(
+    reads("accounts", "username", "there is no such account", "balance", "overdraft_limit")
+)
+read_profile = _logged_in(reads("profiles", "username", "there is no such customer"))
+read_case = reads("cases", "case_id", "there is no such case")
+read_ledger = reads_all("today", "accounts")
 
 
 @_logged_in
@@ -58,16 +54,8 @@ def find_case(state: State, username: str) -> ToolResult:
     return answer(found=True, username=username, case_id=case_id, status=status)
 
 
-def read_case(state: State, case_id: str) -> ToolResult:
-    return record(state["cases"], "there is no such case", case_id=case_id)
-
-
 def screen_name(state: State, name: str) -> ToolResult:
     return answer(name=name, listed=name in state["sanctions"])
-
-
-def read_ledger(state: State) -> ToolResult:
-    return answer(today=state["today"], accounts=state["accounts"])
 
 
 def transfer(state: State, username: str, to: str, amount: int) -> ToolResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.tasks.examples.ground_truth import Inputs, tells
+from sopilot.tasks.examples.ground_truth import Inputs, can_tell, of_row
 from sopilot.tasks.examples.simulator import State
 
 PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
@@ -31,30 +31,33 @@ STATEMENT_RULES_OUT_ACQUAINTANCES: Mapping[str, bool] = {
 }
 
 
-def logged_in(state: State, inputs: Inputs, username: str) -> bool:
-    return tells(inputs, "password", state["credentials"], username)
-
-
-def second_factor(state: State, inputs: Inputs, username: str) -> bool:
-    return tells(inputs, "code", state["credentials"], username)
-
-
-def account_exists(state: State, inputs: Inputs, username: str) -> bool:
-    return username in state["accounts"]
-
-
-def frozen(state: State, inputs: Inputs, username: str) -> bool:
-    return bool(state["accounts"].get(username, {}).get("status") == "frozen")
-
-
-def funds_cover(state: State, inputs: Inputs, username: str, amount: int) -> bool:
-    account = state["accounts"].get(username)
-    return account is not None and bool(account["balance"] >= amount)
-
-
-def overdraft_covers(state: State, inputs: Inputs, username: str, amount: int) -> bool:
-    account = state["accounts"].get(username)
-    return account is not None and bool(account["balance"] + account["overdraft_limit"] >= amount)
+logged_in = can_tell("password", "credentials", "username")
+second_factor = can_tell("code", "credentials", "username")
+account_exists = of_row("accounts", "username", lambda account: True)
+frozen = of_row("accounts", "username", lambda account: account["status"] == "frozen")
+funds_cover = of_row("accounts", "username", lambda account, amount: account["balance"] >= amount)
+overdraft_covers = of_row(
+    "accounts",
+    "username",
+    lambda account, amount: account["balance"] + account["overdraft_limit"] >= amount,
+)
+balance_empty = of_row("accounts", "username", lambda account: account["balance"] == 0)
+address_confirmed = of_row("profiles", "username", lambda profile: profile["address_confirmed"])
+in_debt = of_row("profiles", "username", lambda profile: profile["debt"] > 0)
+good_score = of_row("profiles", "username", lambda profile, score: profile["score"] >= score)
+has_card = of_row("cards", "username", lambda cards: cards)
+payment_recent = of_row(
+    "payments",
+    "payment_id",
+    lambda payment, username, window: (
+        payment["username"] == username and payment["age_days"] <= window
+    ),
+)
+disputed_before = of_row(
+    "payments",
+    "payment_id",
+    lambda payment, username: payment["username"] == username and payment["disputed"],
+)
 
 
 def within_limit(state: State, inputs: Inputs, amount: int, limit: int) -> bool:
@@ -65,28 +68,12 @@ def same_account(state: State, inputs: Inputs, username: str, other: str) -> boo
     return username == other
 
 
-def address_confirmed(state: State, inputs: Inputs, username: str) -> bool:
-    return bool(state["profiles"][username]["address_confirmed"])
-
-
 def sanctioned(state: State, inputs: Inputs, name: str) -> bool:
     return name in state["sanctions"]
 
 
 def purpose_plausible(state: State, inputs: Inputs, purpose: str) -> bool:
     return PURPOSE_IS_CONCRETE[purpose]
-
-
-def payment_recent(
-    state: State, inputs: Inputs, username: str, payment_id: str, window: int
-) -> bool:
-    payment = _payment(state, username, payment_id)
-    return payment is not None and bool(payment["age_days"] <= window)
-
-
-def disputed_before(state: State, inputs: Inputs, username: str, payment_id: str) -> bool:
-    payment = _payment(state, username, payment_id)
-    return payment is not None and bool(payment["disputed"])
 
 
 def case_open(state: State, inputs: Inputs, username: str) -> bool:
@@ -102,28 +89,6 @@ def case_documented(state: State, inputs: Inputs, username: str, documents: int)
 def statement_credible(state: State, inputs: Inputs, username: str) -> bool:
     case = _case(state, username)
     return case is not None and STATEMENT_RULES_OUT_ACQUAINTANCES[case["statement"]]
-
-
-def balance_empty(state: State, inputs: Inputs, username: str) -> bool:
-    account = state["accounts"].get(username)
-    return account is not None and bool(account["balance"] == 0)
-
-
-def in_debt(state: State, inputs: Inputs, username: str) -> bool:
-    return bool(state["profiles"][username]["debt"] > 0)
-
-
-def good_score(state: State, inputs: Inputs, username: str, score: int) -> bool:
-    return bool(state["profiles"][username]["score"] >= score)
-
-
-def has_card(state: State, inputs: Inputs, username: str) -> bool:
-    return bool(state["cards"][username])
-
-
-def _payment(state: State, username: str, payment_id: str) -> State | None:
-    result: State | None = state["payments"].get(payment_id)
-    return result if result is not None and result["username"] == username else None
 
 
 def _case(state: State, username: str) -> State | None:

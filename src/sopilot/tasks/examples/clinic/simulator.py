@@ -8,31 +8,33 @@ from sopilot.protocols import ToolResult
 from sopilot.tasks.examples.simulator import (
     State,
     answer,
-    enter,
-    find_filed,
+    enters,
+    finds,
     first_with,
-    look_up,
+    looks_up,
     only_for,
-    record,
+    reads,
+    reads_all,
     refuse,
 )
 
 _identified = only_for("identified", "patient_id", "this patient has not been identified")
 
 
-def identify_patient(state: State, patient_id: str, birth_date: str) -> ToolResult:
-    entered = enter(state, "identified", "secrets", "patient_id", patient_id, birth_date=birth_date)
-    return entered or refuse("the patient's number or the date of birth is wrong")
-
-
-@_identified
-def confirm_phone(state: State, patient_id: str, phone_code: str) -> ToolResult:
-    entered = enter(state, "confirmed", "secrets", "patient_id", patient_id, phone_code=phone_code)
-    return entered or refuse("the code is wrong")
-
-
-def find_patient(state: State, patient_id: str) -> ToolResult:
-    return look_up(state["patients"], "balance_due", patient_id=patient_id)
+identify_patient = enters(
+    "identified", "secrets", "patient_id", "birth_date",
+    "the patient's number or the date of birth is wrong",
+)  # fmt: skip
+confirm_phone = _identified(
+    enters("confirmed", "secrets", "patient_id", "phone_code", "the code is wrong")
+)
+find_patient = looks_up("patients", "patient_id", "balance_due")
+find_prescription = _identified(finds("prescriptions", "prescription_id"))
+read_prescription = reads("prescriptions", "prescription_id", "there is no such prescription")
+find_referral = _identified(finds("referrals", "referral_id"))
+read_referral = reads("referrals", "referral_id", "there is no such referral")
+read_chart = _identified(reads("charts", "patient_id", "there is no such patient"))
+read_day_sheet = reads_all("today", "patients", "appointments", "calendars")
 
 
 def read_slots(state: State, calendar: str, day: str) -> ToolResult:
@@ -56,34 +58,8 @@ def read_appointment(state: State, appointment_id: str) -> ToolResult:
 
 
 @_identified
-def read_chart(state: State, patient_id: str) -> ToolResult:
-    return answer(patient_id=patient_id, **state["charts"][patient_id])
-
-
-@_identified
 def read_consents(state: State, patient_id: str) -> ToolResult:
     return answer(patient_id=patient_id, recipients=state["consents"][patient_id])
-
-
-@_identified
-def find_prescription(state: State, patient_id: str, medicine: str) -> ToolResult:
-    fields = {"patient_id": patient_id, "medicine": medicine}
-    return find_filed(state["prescriptions"], "prescription_id", **fields)
-
-
-def read_prescription(state: State, prescription_id: str) -> ToolResult:
-    key = {"prescription_id": prescription_id}
-    return record(state["prescriptions"], "there is no such prescription", **key)
-
-
-@_identified
-def find_referral(state: State, patient_id: str, specialty: str) -> ToolResult:
-    fields = {"patient_id": patient_id, "specialty": specialty}
-    return find_filed(state["referrals"], "referral_id", **fields)
-
-
-def read_referral(state: State, referral_id: str) -> ToolResult:
-    return record(state["referrals"], "there is no such referral", referral_id=referral_id)
 
 
 @_identified
@@ -92,15 +68,6 @@ def read_results(state: State, patient_id: str, test: str) -> ToolResult:
     if results is None:
         return answer(found=False, patient_id=patient_id, test=test)
     return answer(found=True, patient_id=patient_id, test=test, reviewed=results["reviewed"])
-
-
-def read_day_sheet(state: State) -> ToolResult:
-    return answer(
-        today=state["today"],
-        patients=state["patients"],
-        appointments=state["appointments"],
-        calendars=state["calendars"],
-    )
 
 
 def book_visit(state: State, patient_id: str, clinician: str, day: str, hour: int) -> ToolResult:

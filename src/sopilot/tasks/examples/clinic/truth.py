@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 
-from sopilot.tasks.examples.ground_truth import Inputs, row_with, tells
-from sopilot.tasks.examples.simulator import State
+from sopilot.tasks.examples.ground_truth import Inputs, can_tell, of_filed, of_row
+from sopilot.tasks.examples.simulator import State, first_with
 
 FAMILY_OF: Mapping[str, str] = {
     "amoxicillin": "penicillins",
@@ -38,35 +38,36 @@ LETTER_FITS: Mapping[tuple[str, str], bool] = {
 }
 
 
-def identified(state: State, inputs: Inputs, patient_id: str) -> bool:
-    return tells(inputs, "birth_date", state["secrets"], patient_id)
+_PRESCRIBED = ("prescriptions", ("patient_id", "medicine"))
+_REFERRED = ("referrals", ("patient_id", "specialty"))
 
-
-def phone_confirmed(state: State, inputs: Inputs, patient_id: str) -> bool:
-    return tells(inputs, "phone_code", state["secrets"], patient_id)
-
-
-def registered(state: State, inputs: Inputs, patient_id: str) -> bool:
-    return patient_id in state["patients"]
-
-
-def slot_free(state: State, inputs: Inputs, calendar: str, day: str, hour: int) -> bool:
-    return hour in state["calendars"].get(calendar, {}).get(day, [])
-
-
-def insured(state: State, inputs: Inputs, patient_id: str, service: str) -> bool:
-    insurance = state["insurance"].get(patient_id)
-    covers: list[str] = insurance["covers"] if insurance and insurance["active"] else []
-    return service in covers
-
-
-def owes(state: State, inputs: Inputs, patient_id: str, most: int) -> bool:
-    return bool(state["patients"].get(patient_id, {}).get("balance_due", 0) > most)
-
-
-def own_appointment(state: State, inputs: Inputs, patient_id: str, appointment_id: str) -> bool:
-    result = state["appointments"].get(appointment_id, {})
-    return bool(result.get("patient_id") == patient_id and result["status"] == "booked")
+identified = can_tell("birth_date", "secrets", "patient_id")
+phone_confirmed = can_tell("phone_code", "secrets", "patient_id")
+registered = of_row("patients", "patient_id", lambda patient: True)
+owes = of_row("patients", "patient_id", lambda patient, most: patient["balance_due"] > most)
+slot_free = of_row("calendars", "calendar", lambda days, day, hour: hour in days.get(day, []))
+insured = of_row(
+    "insurance",
+    "patient_id",
+    lambda insurance, service: insurance["active"] and service in insurance["covers"],
+)
+own_appointment = of_row(
+    "appointments",
+    "appointment_id",
+    lambda visit, patient_id: visit["patient_id"] == patient_id and visit["status"] == "booked",
+)
+moved_before = of_row("appointments", "appointment_id", lambda visit: visit["moves"] > 0)
+prescribed = of_filed(*_PRESCRIBED, lambda paper: not paper["withdrawn"])
+refills_left = of_filed(*_PRESCRIBED, lambda paper: paper["refills_left"] > 0)
+due_for_refill = of_filed(*_PRESCRIBED, lambda paper, days: paper["days_since_fill"] >= days)
+referred = of_filed(*_REFERRED, lambda paper: not paper["withdrawn"])
+referral_in_date = of_filed(*_REFERRED, lambda paper: paper["days_left"] >= 0)
+consent_on_file = of_row(
+    "consents", "patient_id", lambda recipients, recipient: recipient in recipients
+)
+results_reviewed = of_row(
+    "results", "patient_id", lambda results, test: results.get(test, {}).get("reviewed")
+)
 
 
 def in_notice_time(state: State, inputs: Inputs, appointment_id: str, hours: int) -> bool:
@@ -82,61 +83,15 @@ def excuse_accepted(state: State, inputs: Inputs, reason: str) -> bool:
     return REASON_IS_EMERGENCY[reason]
 
 
-def moved_before(state: State, inputs: Inputs, appointment_id: str) -> bool:
-    return bool(state["appointments"].get(appointment_id, {}).get("moves", 0) > 0)
-
-
-def prescribed(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
-    prescription = _prescription(state, patient_id, medicine)
-    return prescription is not None and not prescription["withdrawn"]
-
-
-def refills_left(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
-    prescription = _prescription(state, patient_id, medicine)
-    return prescription is not None and bool(prescription["refills_left"] > 0)
-
-
-def due_for_refill(state: State, inputs: Inputs, patient_id: str, medicine: str, days: int) -> bool:
-    prescription = _prescription(state, patient_id, medicine)
-    return prescription is not None and bool(prescription["days_since_fill"] >= days)
-
-
 def allergic(state: State, inputs: Inputs, patient_id: str, medicine: str) -> bool:
     allergies = state["charts"][patient_id]["allergies"]
     return medicine in allergies or FAMILY_OF[medicine] in allergies
-
-
-def results_reviewed(state: State, inputs: Inputs, patient_id: str, test: str) -> bool:
-    result = state["results"].get(patient_id, {}).get(test)
-    return result is not None and bool(result["reviewed"])
 
 
 def same_person(state: State, inputs: Inputs, patient_id: str, recipient: str) -> bool:
     return patient_id == recipient
 
 
-def consent_on_file(state: State, inputs: Inputs, patient_id: str, recipient: str) -> bool:
-    return recipient in state["consents"].get(patient_id, [])
-
-
-def referred(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
-    referral = _referral(state, patient_id, specialty)
-    return referral is not None and not referral["withdrawn"]
-
-
-def referral_in_date(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
-    referral = _referral(state, patient_id, specialty)
-    return referral is not None and bool(referral["days_left"] >= 0)
-
-
 def letter_fits(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
-    referral = _referral(state, patient_id, specialty)
-    return referral is not None and LETTER_FITS[specialty, referral["letter"]]
-
-
-def _prescription(state: State, patient_id: str, medicine: str) -> State | None:
-    return row_with(state["prescriptions"], patient_id=patient_id, medicine=medicine)
-
-
-def _referral(state: State, patient_id: str, specialty: str) -> State | None:
-    return row_with(state["referrals"], patient_id=patient_id, specialty=specialty)
+    known = first_with(state["referrals"], patient_id=patient_id, specialty=specialty)
+    return known is not None and LETTER_FITS[specialty, known[1]["letter"]]

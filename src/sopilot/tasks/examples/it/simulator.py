@@ -6,72 +6,38 @@ from sopilot.protocols import ToolResult
 from sopilot.tasks.examples.simulator import (
     State,
     answer,
-    enter,
-    find_filed,
-    look_up,
+    enters,
+    finds,
+    looks_up,
     only_for,
-    record,
+    reads,
+    reads_all,
     refuse,
 )
 
 _signed_in = only_for("signed_in", "employee", "this employee is not signed in")
 
 
-def sign_in(state: State, employee: str, badge: str) -> ToolResult:
-    entered = enter(state, "signed_in", "secrets", "employee", employee, badge=badge)
-    return entered or refuse("the name or the badge number is wrong")
-
-
-@_signed_in
-def confirm_token(state: State, employee: str, token: str) -> ToolResult:
-    entered = enter(state, "confirmed", "secrets", "employee", employee, token=token)
-    return entered or refuse("the number on the token does not match")
-
-
-def find_employee(state: State, employee: str) -> ToolResult:
-    shown = ("active", "manager", "security_hold")
-    return look_up(state["employees"], *shown, employee=employee)
-
-
-@_signed_in
-def read_training(state: State, employee: str) -> ToolResult:
-    result = state["employees"][employee]
-    return answer(employee=employee, courses=result["courses"], clearance=result["clearance"])
-
-
-@_signed_in
-def find_request(state: State, employee: str, group: str) -> ToolResult:
-    return find_filed(state["requests"], "request_id", employee=employee, group=group)
-
-
-def read_request(state: State, request_id: str) -> ToolResult:
-    return record(state["requests"], "there is no such request", request_id=request_id)
-
-
-def read_group(state: State, group: str) -> ToolResult:
-    return look_up(state["groups"], group=group)
-
-
-def read_device(state: State, device: str) -> ToolResult:
-    return look_up(state["devices"], device=device)
+sign_in = enters(
+    "signed_in", "secrets", "employee", "badge", "the name or the badge number is wrong"
+)
+confirm_token = _signed_in(
+    enters("confirmed", "secrets", "employee", "token", "the number on the token does not match")
+)
+find_employee = looks_up("employees", "employee", "active", "manager", "security_hold")
+find_request = _signed_in(finds("requests", "request_id"))
+read_request = reads("requests", "request_id", "there is no such request")
+read_group = looks_up("groups", "group")
+read_device = looks_up("devices", "device")
+read_software = looks_up("software", "software")
+read_training = _signed_in(
+    reads("employees", "employee", "there is no such employee", "courses", "clearance")
+)
+read_inventory = reads_all("today", "devices", "stock", "software", "groups")
 
 
 def read_stock(state: State, kind: str) -> ToolResult:
     return answer(kind=kind, count=state["stock"].get(kind, 0))
-
-
-def read_software(state: State, software: str) -> ToolResult:
-    return look_up(state["software"], software=software)
-
-
-def read_inventory(state: State) -> ToolResult:
-    return answer(
-        today=state["today"],
-        devices=state["devices"],
-        stock=state["stock"],
-        software=state["software"],
-        groups=state["groups"],
-    )
 
 
 def reset_password(state: State, employee: str, account: str) -> ToolResult:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sopilot.tasks.examples.ground_truth import Inputs, row_with, tells
+from sopilot.tasks.examples.ground_truth import Inputs, can_tell, of_filed, of_row
 from sopilot.tasks.examples.simulator import State
 
 JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
@@ -36,76 +36,28 @@ REASON_NAMES_A_FAULT: Mapping[str, bool] = {
 }
 
 
-def signed_in(state: State, inputs: Inputs, employee: str) -> bool:
-    return tells(inputs, "badge", state["secrets"], employee)
+_FILED = ("requests", ("employee", "group"))
 
-
-def token_confirmed(state: State, inputs: Inputs, employee: str) -> bool:
-    return tells(inputs, "token", state["secrets"], employee)
-
-
-def employed(state: State, inputs: Inputs, employee: str) -> bool:
-    return bool(state["employees"].get(employee, {}).get("active", False))
+signed_in = can_tell("badge", "secrets", "employee")
+token_confirmed = can_tell("token", "secrets", "employee")
+employed = of_row("employees", "employee", lambda person: person["active"])
+manages = of_row("employees", "account", lambda person, employee: person["manager"] == employee)
+security_hold = of_row("employees", "account", lambda person: person["security_hold"])
+trained = of_row("employees", "employee", lambda person, course: course in person["courses"])
+cleared = of_row("employees", "employee", lambda person, level: person["clearance"] >= level)
+request_filed = of_filed(*_FILED, lambda request: not request["withdrawn"])
+request_approved = of_filed(*_FILED, lambda request: request["decision"] == "approved")
+justified = of_filed(*_FILED, lambda request: JUSTIFICATION_NAMES_A_TASK[request["justification"]])
+member_of = of_row("groups", "group", lambda group, employee: employee in group["members"])
+sensitive = of_row("groups", "group", lambda group: group["sensitive"])
+device_owned = of_row("devices", "device", lambda device, employee: device["owner"] == employee)
+reported_lost = of_row("devices", "device", lambda device: device["status"] == "lost")
+backed_up = of_row("devices", "device", lambda device, days: device["days_since_backup"] <= days)
+licence_free = of_row("software", "software", lambda product: product["licences_free"] > 0)
 
 
 def same_person(state: State, inputs: Inputs, employee: str, account: str) -> bool:
     return employee == account
-
-
-def manages(state: State, inputs: Inputs, employee: str, account: str) -> bool:
-    return bool(state["employees"].get(account, {}).get("manager") == employee)
-
-
-def security_hold(state: State, inputs: Inputs, account: str) -> bool:
-    return bool(state["employees"].get(account, {}).get("security_hold", False))
-
-
-def request_filed(state: State, inputs: Inputs, employee: str, group: str) -> bool:
-    request = _request(state, employee, group)
-    return request is not None and not request["withdrawn"]
-
-
-def request_approved(state: State, inputs: Inputs, employee: str, group: str) -> bool:
-    request = _request(state, employee, group)
-    return request is not None and bool(request["decision"] == "approved")
-
-
-def justified(state: State, inputs: Inputs, employee: str, group: str) -> bool:
-    request = _request(state, employee, group)
-    return request is not None and JUSTIFICATION_NAMES_A_TASK[request["justification"]]
-
-
-def trained(state: State, inputs: Inputs, employee: str, course: str) -> bool:
-    return course in state["employees"].get(employee, {}).get("courses", [])
-
-
-def member_of(state: State, inputs: Inputs, employee: str, group: str) -> bool:
-    return employee in state["groups"].get(group, {}).get("members", [])
-
-
-def sensitive(state: State, inputs: Inputs, group: str) -> bool:
-    return bool(state["groups"].get(group, {}).get("sensitive", False))
-
-
-def cleared(state: State, inputs: Inputs, employee: str, level: int) -> bool:
-    return bool(state["employees"].get(employee, {}).get("clearance", 0) >= level)
-
-
-def device_owned(state: State, inputs: Inputs, employee: str, device: str) -> bool:
-    return bool(state["devices"].get(device, {}).get("owner") == employee)
-
-
-def licence_free(state: State, inputs: Inputs, software: str) -> bool:
-    return bool(state["software"].get(software, {}).get("licences_free", 0) > 0)
-
-
-def reported_lost(state: State, inputs: Inputs, device: str) -> bool:
-    return bool(state["devices"].get(device, {}).get("status") == "lost")
-
-
-def backed_up(state: State, inputs: Inputs, device: str, days: int) -> bool:
-    result = state["devices"].get(device)
-    return result is not None and bool(result["days_since_backup"] <= days)
 
 
 def loss_accepted(state: State, inputs: Inputs, statement: str) -> bool:
@@ -117,9 +69,5 @@ def damage_described(state: State, inputs: Inputs, reason: str) -> bool:
 
 
 def in_stock(state: State, inputs: Inputs, device: str) -> bool:
-    result = state["devices"].get(device)
-    return result is not None and bool(state["stock"].get(result["kind"], 0) > 0)
-
-
-def _request(state: State, employee: str, group: str) -> State | None:
-    return row_with(state["requests"], employee=employee, group=group)
+    known = state["devices"].get(device)
+    return known is not None and bool(state["stock"].get(known["kind"], 0) > 0)
