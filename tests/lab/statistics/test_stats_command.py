@@ -84,9 +84,10 @@ def test_small_tests_give_their_figures_as_json_and_as_text() -> None:
     assert as_text("mcnemar", 26, 6) == "wins    26\nlosses  6\np       0.0005351\n"
     assert "low          undefined (no trials)" in as_text("clopper-pearson", 0, 0)
     assert as_text("bh", 0.01, 0.9).splitlines()[2:] == [
-        "p     adjusted  rejected",
-        "0.01  0.02      yes",
-        "0.9   0.9       no",
+        "   p  adjusted  rejected",
+        "----  --------  --------",
+        "0.01      0.02  yes",
+        " 0.9       0.9  no",
     ]
 
 
