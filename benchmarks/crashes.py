@@ -9,8 +9,8 @@
 `pg_ctl -m immediate`. `chaos` takes turns until the time is over: kills, full disks, stops of
 PostgreSQL, and a proxy that cuts or delays its connections, while clocks jump by hours. Afterwards
 chains, acknowledged hashes, cursors and irreversible calls are checked (`crash_judge.py`).
-`records` (`records_crash.py`) breaks off before every statement of the database; `duels`
-(`duels.py`) lets processes race for one session.
+`records` breaks off before every statement of the database; `duels` lets processes race for one
+session.
 
 A killed process leaves its page cache behind: this shows atomicity and order, not survival of a
 power cut.
@@ -24,29 +24,45 @@ import multiprocessing
 import os
 import random
 import resource
+import shutil
 import signal
+import sqlite3
 import sys
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 from urllib.parse import parse_qs, urlsplit
 
-import duels
-import records_crash
 from campaign import parts
-from counter_desk import COUNTER
+from counter_desk import COUNTER, ERRANDS, CountingTools, HandClock, walk, wander
 from crash_judge import SETTINGS, Acknowledged, JournalTools, Judge, Tally, one_move
 from postgres_here import PostgresHere, postgres_here
-from sopilot.messages.errors import Conflict, LeaseLost, StoreUnavailable, UserMistake
+from sopilot.messages.errors import (
+    Conflict,
+    LeaseHeld,
+    LeaseLost,
+    RunEnded,
+    StoreUnavailable,
+    UserMistake,
+)
+from sopilot.records.journal import entries, write
+from sopilot.records.loading import Traces
+from sopilot.records.log import NO_ACTIONS, SealFile, digest_of
+from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.store import Store
 from sopilot.session.opening import open_session, resume_session
 from sopilot.session.session import Session
 from sopilot.stores.postgres import PostgresStore
 from sopilot.stores.sqlite import SQLiteStore
+from sopilot.trace.chain import verify_chain
+from sopilot.trace.signing import generate_key
 
 WORKERS = 2
 """Processes at work on one SQLite store."""
@@ -366,7 +382,7 @@ async def on_a_full_disk(folder: Path, seed: int, seconds: float) -> tuple[Tally
     )  # fmt: skip
 
 
-# --- campaigns ------------------------------------------------------------------------
+# --- kills and chaos ------------------------------------------------------------------
 
 
 def sessions(kills: int, stops: int, lanes: int, seed: int) -> dict[str, Any]:
@@ -420,11 +436,260 @@ def chaos(minutes: float, round_seconds: float, seed: int) -> dict[str, Any]:
     }
 
 
+# --- crashes between trace, register, log and journals --------------------------------
+
+KEY = generate_key()
+
+
+class Crash(BaseException):
+    """Nothing catches it, as nothing catches a kill."""
+
+
+class Counted(sqlite3.Connection):
+    """Breaks off before the statement whose turn it is, and leaves a copy of the files."""
+
+    made = 0
+    crash_at = 0
+    folder: Path
+    left: Path
+
+    def execute(self, *arguments: object) -> sqlite3.Cursor:
+        cls = type(self)
+        cls.made += 1
+        if cls.made == cls.crash_at:
+            for file in cls.folder.glob("s.db*"):
+                shutil.copy(file, cls.left / file.name)
+            raise Crash
+        return super().execute(*arguments)  # type: ignore[arg-type]
+
+
+async def recorded_work(store: Store, seed: int) -> None:
+    source, clock = random.Random(seed), HandClock()
+    for number in range(3):
+        session = await open_session(
+            store, COUNTER, tools=CountingTools(), clock=clock, session_id=f"s{number}"
+        )
+        await wander(session, source, 4)
+        await walk(session, "transfer")
+        await walk(session, "wire", stop_at_action="wire")
+        await session.call_tool("wire", ERRANDS["wire"], "w")
+        await session.decide("approve", "w", by="Ann", role="supervisor")
+        await session.release()
+        await write(store, "people", "demanded", {"what": "x", "on": bool(number)}, clock=clock)
+        await seal_store(store, KEY, at=float(number))
+
+
+async def disagreements(store: Store) -> list[str]:
+    problems = []
+    log = await store.records.log()
+    if [entry.number for entry in log] != list(range(len(log))):
+        problems.append("the log has a hole")
+    traces, digests = Traces(store), await store.records.digests()
+    for head in await store.records.heads():
+        _, rows = await traces.rows(head.session_id)
+        if digest_of(rows) != digests.get(head.session_id, NO_ACTIONS):
+            problems.append(f"register and trace of {head.session_id} disagree")
+        if head.session_id not in {entry.session_id for entry in log}:
+            problems.append(f"{head.session_id} stands in no entry")
+    await entries(store, "people")
+    seals = await store.records.seals()
+    if seals:
+        verified = await verify_store(store, SealFile((seals[-1],)), [KEY.public])
+        problems += [gap.message for gap in verified.gaps]
+    await write(store, "people", "demanded", {"what": "x", "on": True}, clock=HandClock(1e9))
+    await seal_store(store, KEY, at=9.0)
+    return problems
+
+
+def crashed(point: int, seed: int) -> tuple[bool, list[str]]:
+    """Whether the work got that far, and what disagreed afterwards."""
+    with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+        Counted.made, Counted.crash_at = 0, point
+        Counted.folder, Counted.left = Path(first), Path(second)
+        connect = sqlite3.connect
+
+        def counted(*arguments: object, **options: object) -> sqlite3.Connection:
+            return connect(*arguments, factory=Counted, **options)  # type: ignore[call-overload, no-any-return]
+
+        with patch("sopilot.stores.sqlite.sqlite3.connect", counted):
+            store = SQLiteStore(Path(first) / "s.db", synchronous="NORMAL")
+            try:
+                asyncio.run(recorded_work(store, seed))
+                return False, []
+            except Crash:
+                Counted.crash_at = 0
+                with suppress(Crash):
+                    asyncio.run(store.close())
+        left = SQLiteStore(Path(second) / "s.db", synchronous="NORMAL")
+
+        async def look() -> list[str]:
+            try:
+                return await disagreements(left)
+            finally:
+                await left.close()
+
+        return True, asyncio.run(look())
+
+
+def records(points: int, seed: int) -> dict[str, object]:
+    """Break off before every statement of the database; trace, register and log must agree.
+
+    The same work (sessions, a journal, a sealing) is begun anew for every point and broken off
+    before the n-th statement. What a killed process leaves (the file and its write-ahead log as
+    they are at that moment) is opened elsewhere. There every session must verify, its rows in the
+    register must be those that its trace makes, it must stand in the log, the log must have no
+    hole, the last sealed head must hold, and work must go on.
+    """
+    reached, wrong = 0, {}
+    source = random.Random(seed)
+    point = 1
+    while reached < points:
+        went, problems = crashed(point, seed)
+        if not went:  # behind the end of the work: another walk
+            seed, point = source.randrange(1 << 30), 1
+            continue
+        reached += 1
+        if problems:
+            wrong[f"{seed}:{point}"] = problems
+        point += 1
+    return {"passed": not wrong, "points": reached, "disagreed": len(wrong), "which": wrong}
+
+
+# --- races for one session ------------------------------------------------------------
+
+MOST_RESUMERS = 8
+KINDS = ("released", "expired", "forced")
+
+
+def resumer(path: Path, number: int, pipe: Connection, barrier: Barrier) -> None:
+    asyncio.run(_resumer(path, number, pipe, barrier))
+
+
+async def _resumer(path: Path, number: int, pipe: Connection, barrier: Barrier) -> None:
+    store = SQLiteStore(path, busy_seconds=60)
+    while True:
+        order = pipe.recv()
+        if order is None:
+            return
+        session_id, kind, now = order
+        session: Session | None = None
+        barrier.wait()
+        if session_id:
+            try:
+                session = await resume_session(
+                    store,
+                    session_id,
+                    clock=HandClock(now),
+                    programs=COUNTER,
+                    take_over=kind == "forced",
+                    owner=f"resumer {number}",
+                )
+            except (LeaseHeld, LeaseLost) as problem:
+                answer = type(problem).__name__
+        barrier.wait()
+        if session is not None:
+            try:
+                await session.note("mine", {"by": number})
+                answer = "owner"
+            except LeaseLost:
+                answer = "fenced"
+        pipe.send(answer if session_id else "idle")
+
+
+async def race(
+    store: SQLiteStore, kind: str, pipes: list[Connection], contenders: set[int]
+) -> tuple[Counter[str], str]:
+    """The answers, and what is wrong with the outcome."""
+    clock = HandClock()
+    session = await open_session(store, COUNTER, clock=clock)
+    events = len(session.events)
+    if kind == "released":
+        await session.release()
+    elif kind == "expired":
+        clock.advance(session.settings.lease_seconds + 1)
+    for number, pipe in enumerate(pipes):
+        pipe.send((session.id if number in contenders else "", kind, clock.now()))
+    answers = Counter(pipe.recv() for pipe in pipes)
+    stored = await store.events(session.id)
+    if answers["owner"] != 1:
+        return answers, f"{answers['owner']} owners"
+    if len(stored) != events + 1 or verify_chain(stored, session_id=session.id) is not None:
+        return answers, "the trace is not the one owner's"
+    if kind != "forced" and answers["LeaseHeld"] != len(contenders) - 1:
+        return answers, f"others were not refused: {dict(answers)}"
+    try:
+        await session.user_said("I was the owner")
+    except RunEnded:  # fenced off, or released before
+        return answers, ""
+    return answers, "the former owner could still write"
+
+
+async def all_races(
+    races: int, seed: int, path: Path, pipes: list[Connection]
+) -> dict[str, object]:
+    source = random.Random(seed)
+    store = SQLiteStore(path, busy_seconds=60)
+    faults: list[str] = []
+    total: Counter[str] = Counter()
+    sizes: Counter[int] = Counter()
+    for number in range(races):
+        size = 2 + number % (MOST_RESUMERS - 1)
+        contenders = set(source.sample(range(MOST_RESUMERS), size))
+        kind = KINDS[number % len(KINDS)]
+        answers, fault = await race(store, kind, pipes, contenders)
+        total.update(answers)
+        sizes[size] += 1
+        if fault:
+            faults.append(f"race {number} ({kind}, {size}): {fault}")
+    await store.close()
+    return {
+        "races": races,
+        "contenders": dict(sorted(sizes.items())),
+        "answers": dict(total),
+        "one_owner": races - len(faults),
+        "faults": faults[:20],
+    }
+
+
+def duels(races: int, seed: int) -> dict[str, object]:
+    """Let 2 to 8 processes resume one session: exactly one becomes its owner.
+
+    A released session is resumed by all of them at the same moment; then a session whose owner
+    died, with an expired lease; then all take it over by force, where every one succeeds in turn
+    and only the last may write. Each owner appends an event: a second writer would be seen as a
+    second event or a broken chain.
+    """
+    context = multiprocessing.get_context("fork")
+    barrier = context.Barrier(MOST_RESUMERS)
+    pipes, processes = [], []
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="sopilot-duels-") as folder:
+        path = Path(folder, "sessions.db")
+        for number in range(MOST_RESUMERS):
+            ours, theirs = context.Pipe()
+            arguments = (path, number, theirs, barrier)
+            process = context.Process(target=resumer, args=arguments, daemon=True)
+            process.start()
+            pipes.append(ours)
+            processes.append(process)
+        try:
+            report = asyncio.run(all_races(races, seed, path, pipes))
+            for pipe in pipes:
+                pipe.send(None)
+            for process in processes:
+                process.join(10)
+        finally:
+            for process in processes:
+                process.kill()
+    passed = report["one_owner"] == races
+    return {"passed": passed, **report, "seconds": round(time.monotonic() - begun, 1)}
+
+
 if __name__ == "__main__":
     parts(
         __doc__,
         sessions=(sessions, {"kills": 10_000, "stops": 500, "lanes": 4, "seed": 27}),
         chaos=(chaos, {"minutes": 30.0, "round_seconds": 20.0, "seed": 1}),
-        records=(records_crash.campaign, {"points": 1000, "seed": 1}),
-        duels=(duels.campaign, {"races": 1000, "seed": 27}),
+        records=(records, {"points": 1000, "seed": 1}),
+        duels=(duels, {"races": 1000, "seed": 27}),
     )

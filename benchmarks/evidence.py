@@ -67,6 +67,11 @@ def _largest_prompt(figures: Figures) -> int:
     return max(map(int, figures["largest_request_by_turns"]["pg"]))
 
 
+def _sample(figures: Figures) -> int:
+    """The mutants of one draw; a record that was joined from several draws counts as one."""
+    return 1 if "batches" in figures else int(figures["mutants"])
+
+
 def _smallest_store(figures: Figures) -> int:
     return min(store["sessions"] for store in figures.values() if isinstance(store, dict))
 
@@ -113,7 +118,7 @@ CAMPAIGNS: dict[str, Campaign] = {
         ("day-in-an-hour", "day_in_an_hour.py --picture docs/pictures/day-in-an-hour.png",
          "minutes"),
         ("fuzz", "fuzz.py", "inputs"),
-        ("mutants", "mutants.py", "mutants"),
+        ("mutants", "mutants.py", _sample),
     )
 }  # fmt: skip
 """The campaign, and after a slash its part: the parts of a campaign share a file."""

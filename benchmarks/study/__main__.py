@@ -10,12 +10,11 @@ computed, and nothing is written.
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -23,6 +22,7 @@ from claims import NO_CHECKOUT, Judged, judge
 from measured import measured_claims
 from printed import printed_claims
 
+from campaign import main
 from sopilot.messages.errors import UserMistake
 from sopilot_lab.sopbench.checkout import find_checkout
 
@@ -31,42 +31,33 @@ BEGIN = "<!-- python benchmarks/study --write -->"
 END = "<!-- end -->"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="claims whose place begins so")
-    parser.add_argument(
-        "--write", action="store_true", help="put the table into docs/research/study.md"
-    )
-    parser.add_argument("--json", type=Path, help="also write the claims there")
-    arguments = parser.parse_args()
-    judged = all_judged(arguments.only)
-    if arguments.only:
+def measure(only: str, write: bool) -> dict[str, Any]:
+    """Judge the claims whose place begins with ``only``; write the page if they are all of them."""
+    judged = all_judged(only)
+    if only:
         print(table(judged))
-    counts = Counter(status_word(each.status) for each in judged)
-    for status, count in counts.most_common():
-        print(f"{count:>4}  {status}")
     for each in judged:
         if not each.explained:
             print(f"unexplained: {each.claim.where}, {each.claim.what}: {each.claim.paper} there, "
                   f"{each.ours} here", file=sys.stderr)  # fmt: skip
-    if arguments.only:
-        return 0 if judged and all(each.explained for each in judged) else 1
-    whole = all(each.explained and each.status != NO_CHECKOUT for each in judged)
-    if arguments.json:
-        rows = [
-            {"where": each.claim.where, "what": each.claim.what, "paper": each.claim.paper,
-             "ours": each.ours, "command": each.claim.shown_command, "status": each.status}
-            for each in judged
-        ]  # fmt: skip
-        figures = {"claims": len(rows), "statuses": dict(counts), "rows": rows}
-        text = json.dumps(figures, indent=1, ensure_ascii=False)
-        arguments.json.write_text(text + "\n", "utf-8")
-    if arguments.write and whole:
+    explained = bool(judged) and all(each.explained for each in judged)
+    passed = explained and (bool(only) or all(each.status != NO_CHECKOUT for each in judged))
+    if write and passed and not only:
         before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
         after = rest.partition(END)[2]
-        page = f"{before}{BEGIN}\n{table(judged)}\n{END}{after}"
-        PAGE.write_text(page, "utf-8")
-    return 0 if whole else 1
+        PAGE.write_text(f"{before}{BEGIN}\n{table(judged)}\n{END}{after}", "utf-8")
+    rows = [
+        {"where": each.claim.where, "what": each.claim.what, "paper": each.claim.paper,
+         "ours": each.ours, "command": each.claim.shown_command, "status": each.status}
+        for each in judged
+    ]  # fmt: skip
+    statuses = Counter(status_word(each.status) for each in judged)
+    return {
+        "passed": passed,
+        "claims": len(rows),
+        "statuses": dict(statuses.most_common()),
+        "rows": rows,
+    }
 
 
 def all_judged(only: str = "") -> list[Judged]:
@@ -97,4 +88,4 @@ def table(judged: Sequence[Judged]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(__doc__, measure, only="", write=False)

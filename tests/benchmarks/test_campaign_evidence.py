@@ -87,6 +87,18 @@ def test_a_smaller_run_never_replaces_a_larger_one(
     assert figures_of("audit/agreement") == {"domains": ["bank"]}
 
 
+def test_a_fresh_sample_of_mutants_replaces_a_record_joined_from_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evidence, "EVIDENCE", tmp_path)
+    evidence.write(
+        {"mutants": 4138, "batches": {"21": {"mutants": 125}}}, tmp_path / "mutants.json"
+    )
+    assert keep("mutants", {"mutants": 200, "packages": {}})
+    assert figures_of("mutants") == {"mutants": 200, "packages": {}}
+    assert not keep("mutants", {"mutants": 20, "packages": {}})
+
+
 @pytest.mark.parametrize("name", evidence.EXPLAINED)
 def test_a_failure_is_explained_in_its_own_figures(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

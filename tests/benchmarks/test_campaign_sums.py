@@ -49,4 +49,4 @@ def test_a_mutant_is_tried_with_the_tests_that_run_its_line(
     many = {f"t::{number}": float(number) for number in range(100)} | {own: 500.0}
     first, rest = Coverage(many, {file_: {1: list(many)}}, []).stages(file_, 1, 1)
     assert first == list(many)[:30]
-    assert rest == [*list(many)[30:90], own]  # the room's own, however slow
+    assert rest == [*list(many)[30:90], own]  # the package's own, however slow

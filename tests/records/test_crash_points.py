@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-from records_crash import crashed
+from crashes import crashed
 
 
 def test_they_agree_wherever_the_work_breaks_off() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import FILE, FOLDER, NEW_FILE, json_option
-from sopilot.cli.output import give, progress
+from sopilot.cli.options import AS_JSON, EITHER, FILE, FOLDER, NEW_FILE, option
+from sopilot.cli.output import Exit, Output, progress
 from sopilot.cli.run import TRUST, allow_code
 from sopilot.files.text import read_text
 from sopilot.messages.diagnostic import Place
@@ -31,34 +31,28 @@ from sopilot_lab.sopbench.process import shared_upstream
 
 @click.command()
 @click.argument("folders", nargs=-1, required=True, type=FOLDER)
-@click.option("-o", "--output", required=True, type=NEW_FILE, help="ZIP file to write.")
-@click.option(
-    "--study", type=FILE, help="Study file of these runs: its hypotheses are tested first."
-)
+@option("-o,--output", "ZIP file to write.", type=NEW_FILE, required=True)
+@option("--study", "Study file of these runs: its hypotheses are tested first.", type=FILE)
 @screen_option(
-    default="paper", help="Which `execute` tasks to leave out of tables, as for `lab report`."
+    "Which `execute` tasks to leave out of tables, as for `lab report`.", default="paper"
 )
-@click.option(
-    "--vary", multiple=True, metavar="FIELD", help="Field that may differ, as for `lab report`."
-)
-@click.option(
+@option("--vary FIELD", "Field that may differ, as for `lab report`.", multiple=True)
+@option(
     "--case",
+    "Workflow folder to include; sopilot runs its code. Default: the project's example, if "
+    "present.",
     type=FOLDER,
-    help="Workflow folder to include; sopilot runs its code. Default: the project's "
-    "example, if present.",
 )
 @TRUST
-@click.option(
-    "--forbid",
+@option(
+    "--forbid", "Word that must not occur in the archive, such as a name (repeatable).",
     multiple=True,
-    help="Word that must not occur in the archive, such as a name (repeatable).",
-)
-@json_option
+)  # fmt: skip
+@AS_JSON
 def archive(
     folders: tuple[Path, ...], output: Path, study: Path | None, screen: str,
     vary: tuple[str, ...], case: Path | None, trust: bool, forbid: tuple[str, ...],
-    as_json: bool,
-) -> None:  # fmt: skip
+) -> Output:  # fmt: skip
     """Pack runs, programs, tables, code, environment and pins with a SHA-256 manifest.
 
     The command refuses credentials, addresses, absolute paths, names of people, hidden files and
@@ -81,13 +75,14 @@ def archive(
         case=case or example_case(),
         source=True,
     )
-    give(as_json, {"archive": output.name, "files": names}, [f"{len(names)} files in {output}"])
+    answer = {"archive": output.name, "files": names}
+    return Output(answer, [f"{len(names)} files in {output}"])
 
 
 @click.command()
-@click.argument("path", metavar="ARCHIVE", type=click.Path(exists=True, path_type=Path))
-@json_option
-def verify(path: Path, as_json: bool) -> None:
+@click.argument("path", metavar="ARCHIVE", type=EITHER)
+@AS_JSON
+def verify(path: Path) -> Output:
     """Check an ARCHIVE, packed or unpacked: manifest, fingerprints, scores, programs, and every
     table, recomputed from the runs in it. It needs no SOPBench, and exits with 0 if everything
     agrees, else with 1.
@@ -97,6 +92,5 @@ def verify(path: Path, as_json: bool) -> None:
         raise mistake("archive", "this isn't an archive", Place(str(path)), cure)
     with opened_archive(path) as base:
         result = verify_archive(base)
-    give(as_json, {"agrees": not result.problems, **asdict(result)}, verification_lines(result))
-    if result.problems:
-        raise SystemExit(1)
+    answer = {"agrees": not result.problems, **asdict(result)}
+    return Output(answer, verification_lines(result), Exit.if_any(result.problems))

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import NEW_FILE, STORE, json_option
-from sopilot.cli.output import print_json, say, tell
+from sopilot.cli.options import IN_STORE, NEW_FILE, option, wants_json
+from sopilot.cli.output import Output, warn
 from sopilot.files.text import write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.audit_inputs import TraceInput, read_input
 from sopilot.runner.options import stored_options
 from sopilot.runner.store_access import StoreAccess
 from sopilot.web.pages import Drawing
+from sopilot_lab.cli.options import shown
 from sopilot_lab.lens.moments import chosen_moments, sweep_moments
 from sopilot_lab.lens.open_weights import DTYPES, named_weights
 from sopilot_lab.lens.report import plot as draw
@@ -30,37 +31,31 @@ from sopilot_lab.lens.study import studies
     "A parity of 1.0 means attention in proportion to length. Needs the extra `lens`."
 )
 @click.argument("what", metavar="WHAT")
-@click.option(
-    "--model",
-    "model",
+@shown(
+    "--model", "local (SmolLM2), a GGUF file, or a folder as Transformers saves it.",
     default="local",
-    show_default=True,
-    help="local (SmolLM2), a GGUF file, or a folder as Transformers saves it.",
-)
-@click.option("--handbook", metavar="SOURCE", help="Handbook of a trace file.")
-@click.option("--arm", help="View to analyse the session under. Default: the view it ran under.")
-@click.option("--goal", help="Goal of the user, if the session never started it.")
-@click.option(
-    "--moments", "count", type=click.IntRange(min=1), default=4, show_default=True,
-    help="Number of requests to analyse, spread over each session.",
 )  # fmt: skip
-@click.option(
-    "--sessions", type=click.IntRange(min=1), default=12, show_default=True,
-    help="Number of passing runs to analyse, spread over the folder.",
+@option("--handbook SOURCE", "Handbook of a trace file.")
+@option("--arm", "View to analyse the session under. Default: the view it ran under.")
+@option("--goal", "Goal of the user, if the session never started it.")
+@shown(
+    "--moments", "Number of requests to analyse, spread over each session.", "count",
+    type=click.IntRange(min=1), default=4,
 )  # fmt: skip
-@click.option(
-    "--device", default="cpu", show_default=True, help="Device, as PyTorch names it: cuda, mps."
-)
-@click.option(
-    "--dtype", type=click.Choice(DTYPES), default="float32", show_default=True,
-    help="Precision of the weights; sums use double precision.",
+@shown(
+    "--sessions", "Number of passing runs to analyse, spread over the folder.",
+    type=click.IntRange(min=1), default=12,
 )  # fmt: skip
-@click.option(
-    "--plot", "plot_file", type=NEW_FILE,
-    help="Draw layers, heads and regions: FILE.svg, or FILE.pdf with the extra `figures`.",
+@shown("--device", "Device, as PyTorch names it: cuda, mps.", default="cpu")
+@shown(
+    "--dtype", "Precision of the weights; sums use double precision.",
+    type=click.Choice(DTYPES), default="float32",
 )  # fmt: skip
-@STORE
-@json_option
+@option(
+    "--plot", "Draw layers, heads and regions: FILE.svg, or FILE.pdf with the extra `figures`.",
+    "plot_file", type=NEW_FILE,
+)  # fmt: skip
+@IN_STORE
 def command(
     what: str,
     model: str,
@@ -73,8 +68,7 @@ def command(
     dtype: str,
     plot_file: Path | None,
     store: StoreAccess,
-    as_json: bool,
-) -> None:
+) -> Output:
     begun = time.monotonic()
     if Path(what).is_dir():
         chosen, taken = sweep_moments(Path(what), arm, sessions, count)
@@ -89,7 +83,7 @@ def command(
         chosen = chosen_moments(recorded, described, handbook, arm, goal, count)
         looked_at = {"session": recorded.trace.session_id}
     weights = named_weights(model, device=device, dtype=dtype)
-    result = studies(weights, chosen, lambda text: None if as_json else say(text, err=True))
+    result = studies(weights, chosen, _quiet if wants_json() else warn)
     summary = summarise(weights.name, result)
     if summary is None:
         raise UserMistake(
@@ -101,11 +95,12 @@ def command(
         "seconds": round(time.monotonic() - begun, 1),
         "peak_memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
-    if as_json:
-        print_json({**looked_at, **summary, **cost})
-    else:
-        tell(summary_lines(summary))
-        say(f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most")
+    spent = f"\n{cost['seconds']} s, {cost['peak_memory_mib']} MiB at most"
+    return Output({**looked_at, **summary, **cost}, (*summary_lines(summary), spent))
+
+
+def _quiet(text: str) -> None:
+    """For scripts, which get the whole result at the end."""
 
 
 def _write_plot(file: Path, drawing: Drawing) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import FOLDER, NEW_FILE, all_of, json_option
-from sopilot.cli.output import give, say, tell
+from sopilot.cli.options import AS_JSON, FOLDER, NEW_FILE, all_of, flag, option, wants_json
+from sopilot.cli.output import Exit, Output, say, tell
 from sopilot.files.text import read_text, write_whole
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.qualifications import Answer
@@ -47,39 +47,38 @@ from sopilot_lab.qualification.rule import ARMS_CHECKED
 from sopilot_lab.qualification.whole_check import run_check
 
 check_options = all_of(
-    click.option("--model", required=True, metavar="MODEL", help="Model to check."),
-    click.option("--handbook", "source", help="Handbook. Default: all bundled examples."),
-    click.option("--scenarios", help="Scenario file. Default: beside the handbook."),
-    click.option(
-        "--arm", "only_arms", multiple=True, type=click.Choice(ARMS_CHECKED),
-        help="Check only this view (repeatable).",
+    option("--model MODEL", "Model to check.", required=True),
+    option("--handbook", "Handbook. Default: all bundled examples.", "source"),
+    option("--scenarios", "Scenario file. Default: beside the handbook."),
+    option(
+        "--arm", "Check only this view (repeatable).", "only_arms", multiple=True,
+        type=click.Choice(ARMS_CHECKED),
     ),
-    click.option(
-        "--from", "recorded_in", multiple=True, type=FOLDER,
-        help="Read these runs of `lab run --traces` instead (repeatable).",
+    option(
+        "--from", "Read these runs of `lab run --traces` instead (repeatable).", "recorded_in",
+        multiple=True, type=FOLDER,
     ),
-    shown("--cases", default=CASES, type=click.IntRange(1), help="Cases per view."),
+    shown("--cases", "Cases per view.", default=CASES, type=click.IntRange(1)),
     shown(
-        "--probe", default=QUESTIONS, type=click.IntRange(0),
-        help="Questions about the current step.",
+        "--probe", "Questions about the current step.", default=QUESTIONS, type=click.IntRange(0)
     ),
-    click.option(
-        "--scope", type=click.Choice(["handbook", "goal"]),
-        help="Show the whole handbook, or only the goal (default for `local`).",
+    option(
+        "--scope", "Show the whole handbook, or only the goal (default for `local`).",
+        type=click.Choice(["handbook", "goal"]),
     ),
-    shown("--calls", default=CALLS, help="Maximum requests."),
-    shown("--minutes", default=MINUTES, help="Time limit for this run."),
+    shown("--calls", "Maximum requests.", default=CALLS),
+    shown("--minutes", "Time limit for this run.", default=MINUTES),
     shown(
-        "--timeout", default=TIMEOUT, type=click.FloatRange(0, min_open=True),
-        help="Seconds per answer; the check ends after twice this time without an answer.",
+        "--timeout",
+        "Seconds per answer; the check ends after twice this time without an answer.",
+        default=TIMEOUT, type=click.FloatRange(0, min_open=True),
     ),
-    click.option("--money", type=float, help="Maximum cost. Needs --price."),
+    option("--money", "Maximum cost. Needs --price.", type=float),
     PRICE,
-    shown("--parallel", default=1, help="Cases to run in parallel."),
-    click.option("--estimate", "only_estimate", is_flag=True, help="Print the estimate and stop."),
-    click.option("--restart", is_flag=True,
-        help="Discard the results of earlier runs of this check."),
-    click.option("--html", type=NEW_FILE, help="Copy the HTML page to this file."),
+    shown("--parallel", "Cases to run in parallel.", default=1),
+    flag("--estimate", "Print the estimate and stop.", "only_estimate"),
+    flag("--restart", "Discard the results of earlier runs of this check."),
+    option("--html", "Copy the HTML page to this file.", type=NEW_FILE),
 )  # fmt: skip
 
 
@@ -93,7 +92,7 @@ check_options = all_of(
     "interrupted check. `sopilot run` takes its default view from the verdict."
 )
 @check_options
-@json_option
+@AS_JSON
 def command(
     model: str,
     source: str | None,
@@ -109,9 +108,8 @@ def command(
     price: tuple[float, float] | None,
     only_estimate: bool,
     html: Path | None,
-    as_json: bool,
     **how: Any,
-) -> None:
+) -> Output:
     if money is not None and price is None:
         raise UserMistake("--money needs --price, the price per million prompt and reply tokens")
     if recorded_in and (source or scenarios or only_arms or scope or only_estimate):
@@ -120,6 +118,7 @@ def command(
         )
     if recorded_in and model == "reference" and probe:
         raise UserMistake("the reference executor can't answer the probe: use --probe 0")
+    as_json = wants_json()
     who = Contestant(model, price=price)
     spending = CheckSpending(Allowance(calls, money, minutes), who)
     begun = time.monotonic()
@@ -134,10 +133,11 @@ def command(
             rehearsed_check(model, value, only_arms or ARMS_CHECKED, cases, probe, scope)
         )
         if not as_json or only_estimate:
-            estimate = estimate_document(prepared, spending)
-            give(as_json, estimate, estimate_lines(estimate, prepared, spending))
-        if only_estimate:
-            return
+            document = estimate_document(prepared, spending)
+            estimate = Output(document, estimate_lines(document, prepared, spending))
+            if only_estimate:
+                return estimate
+            tell(estimate.lines)
         if not prepared.cases:
             raise UserMistake(
                 "the reference executor passes none of these cases; see `sopilot test`"
@@ -155,9 +155,7 @@ def command(
         raise SystemExit(130) from None
     if html is not None:
         write_whole(html, read_text(Path(str(document["report"]))), private=True)
-    give(as_json, document, verdict_lines(document))
-    if answer is Answer.BROKEN:
-        raise SystemExit(1)
+    return Output(document, verdict_lines(document), Exit.if_any(answer is Answer.BROKEN))
 
 
 def _quiet(step: CheckProgress) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from sopilot.cli.options import json_option
-from sopilot.cli.output import give, progress
+from sopilot.cli.options import AS_JSON, EITHER
+from sopilot.cli.output import Exit, Output, progress
 from sopilot.values.text import Lines
 from sopilot_lab.cli.options import FILLED, report_options
 from sopilot_lab.experiments.archive_reading import archived_document, is_archive, opened_archive
@@ -24,10 +24,10 @@ from sopilot_lab.experiments.report.runs import load_runs
 
 
 @click.command()
-@click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path))
+@click.argument("folders", nargs=-1, required=True, type=EITHER)
 @report_options
 @FILLED
-@json_option
+@AS_JSON
 def report(
     folders: tuple[Path, ...],
     output: Path | None,
@@ -36,8 +36,7 @@ def report(
     mechanism: tuple[Path, ...],
     most_missing: float,
     filled: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Print every table of the study that these folders of runs can fill.
 
     Folders of one configuration are combined: domains, repetitions (`lab run --run 2`). Folders
@@ -55,17 +54,17 @@ def report(
             mechanism=read_mechanism(mechanism),
             most_missing=most_missing,
         )
-    hand_over(document, output, as_json, filled=filled)
     for each in document.alarms:
         progress(f"missing: {each}")
-    if document.alarms:
-        raise SystemExit(1)
+    return report_output(document, output, filled=filled, code=Exit.if_any(document.alarms))
 
 
-def hand_over(document: Document, output: Path | None, as_json: bool, *, filled: bool) -> None:
+def report_output(
+    document: Document, output: Path | None, *, filled: bool, code: Exit = Exit.DONE
+) -> Output:
     """Write the report to ``output`` and print a summary, or print the report itself."""
     if filled:
         document.tables = filled_tables(document.tables)
     files = [] if output is None else write_report(output, document)
     message = to_markdown(document) if output is None else f"{len(files)} files in {output}"
-    give(as_json, document_data(document) | {"written": files}, [Lines(message)])
+    return Output(document_data(document) | {"written": files}, [Lines(message)], code)

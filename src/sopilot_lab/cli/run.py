@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +11,14 @@ import click
 
 from sopilot.agent.result import Ending
 from sopilot.agent.retries import Retries
-from sopilot.cli.options import FILE, LANGUAGE, NEW_FOLDER, json_option
-from sopilot.cli.output import Exit, give, progress, say
+from sopilot.cli.options import AS_JSON, FILE, LANGUAGE, NEW_FOLDER, flag, option
+from sopilot.cli.output import Exit, Output, progress, say
 from sopilot.cli.watch import interrupted
 from sopilot.messages.errors import UserMistake
 from sopilot.runner.options import chosen_budgets
 from sopilot.runner.sources import FolderSource, open_source
 from sopilot.tasks.task import Task
-from sopilot_lab.cli.options import PRICE, RUNNER, domain_option, screen_option, shown
+from sopilot_lab.cli.options import DOMAIN, PRICE, RUNNER, screen_option, shown
 from sopilot_lab.experiments.entrants import Contestant, Party, Patience
 from sopilot_lab.experiments.run_folder import BenchRecord
 from sopilot_lab.experiments.selection import narrowed, select_tasks
@@ -33,62 +32,55 @@ from sopilot_lab.statistics.outcomes import KINDS
 
 # Hidden options are for the table `[lab.run]` of the configuration file.
 @click.command()
-@domain_option(default="all", help="SOPBench domain.")
-@click.option("--source", help="Handbook or bundled example to run instead.")
-@click.option("--goal", help="Run only this goal.")
-@click.option("--kind", type=click.Choice(KINDS), help="Run only tasks that should end this way.")
-@click.option("--tasks", "listed", type=FILE, help="File of task references, one per line.")
-@screen_option(default="none", help="Screened tasks to leave out.")
-@click.option("--limit", type=int, help="Number of tasks, stratified by class and goal.")
-@shown("--arm", default="pg", help="View: how much of the SOP the model sees.")
-@shown("--model", default="reference", metavar="MODEL", help="Model to run.")
+@DOMAIN
+@option("--source", "Handbook or bundled example to run instead.")
+@option("--goal", "Run only this goal.")
+@option("--kind", "Run only tasks that should end this way.", type=click.Choice(KINDS))
+@option("--tasks", "File of task references, one per line.", "listed", type=FILE)
+@screen_option("Screened tasks to leave out.", default="none")
+@option("--limit", "Number of tasks, stratified by class and goal.", type=int)
+@shown("--arm", "View: how much of the SOP the model sees.", default="pg")
+@shown("--model MODEL", "Model to run.", default="reference")
 @shown(
     "--tools",
+    "Tool list; `oracle` has only the needed tools.",
     type=click.Choice(["official", "full-state", "oracle"]),
     default="official",
-    help="Tool list; `oracle` has only the needed tools.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=NEW_FOLDER,
-    help="Folder for the runs. The same command resumes a sweep in it.",
+@option(
+    "-o,--output", "Folder for the runs. The same command resumes a sweep in it.", type=NEW_FOLDER
 )
-@shown("--run", "number", default=1, type=click.IntRange(1), metavar="N", help="Repetition number.")
-@shown("--on", type=click.Choice(["local", "ray"]), default="local", help="Backend for workers.")
+@shown("--run N", "Repetition number.", "number", type=click.IntRange(1), default=1)
+@shown("--on", "Backend for workers.", type=click.Choice(["local", "ray"]), default="local")
 @RUNNER
-@click.option("--workers", type=click.IntRange(min=1), help="Processes. Default: one per core.")
-@click.option(
-    "--at-once", hidden=True, type=click.IntRange(1), help="Concurrent tasks per process."
-)
-@click.option("--user", default="default", help="User model. Default: a scripted user.")
+@option("--workers", "Processes. Default: one per core.", type=click.IntRange(min=1))
+@option("--at-once", "Concurrent tasks per process.", type=click.IntRange(1), hidden=True)
+@option("--user", "User model. Default: a scripted user.", default="default")
 @LANGUAGE
-@shown("--seed-hash", hidden=True, type=int, default=0, help="Hash seed of SOPBench's simulator.")
-@click.option("--traces", is_flag=True, help="Keep the trace of every run.")
-@click.option("--alias", default="", help="Recorded name of the model.")
-@shown("--attempts", hidden=True, default=5, type=click.IntRange(1), help="Attempts per request.")
-@shown("--redraws", hidden=True, default=2, type=click.IntRange(0), help="Retries of a broken run.")
+@shown("--seed-hash", "Hash seed of SOPBench's simulator.", default=0, hidden=True)
+@flag("--traces", "Keep the trace of every run.")
+@option("--alias", "Recorded name of the model.", default="")
+@shown("--attempts", "Attempts per request.", type=click.IntRange(1), default=5, hidden=True)
+@shown("--redraws", "Retries of a broken run.", type=click.IntRange(0), default=2, hidden=True)
 @shown(
     "--most-missing",
-    hidden=True,
-    default=0.5,
+    "Stop if a larger share of tasks has no verdict.",
     type=click.FloatRange(0, 1),
-    help="Stop if a larger share of tasks has no verdict.",
+    default=0.5,
+    hidden=True,
 )
 @PRICE
-@click.option(
-    "--served", hidden=True, help="Model name that answers must carry; `any` accepts every name."
-)
-@click.option("--key-variable", hidden=True, help="Environment variable that holds the key.")
-@click.option("--budget", multiple=True, metavar="NAME=N", help="Set a budget (repeatable).")
-@json_option
+@option("--served", "Model name that answers must carry; `any` accepts every name.", hidden=True)
+@option("--key-variable", "Environment variable that holds the key.", hidden=True)
+@option("--budget NAME=N", "Set a budget (repeatable).", multiple=True)
+@AS_JSON
 def run(
     domain: str, source: str | None, goal: str | None, kind: str | None, listed: Path | None,
     screen: str,
     limit: int | None, arm: str, model: str, tools: Any, output: Path | None, number: int,
     on: Any, runner: Any, workers: int | None, user: str, language: str, seed_hash: int,
-    traces: bool, as_json: bool, **value: Any,
-) -> None:  # fmt: skip
+    traces: bool, **value: Any,
+) -> Output:  # fmt: skip
     """Run tasks and score them with SOPBench's official evaluator or a handbook's scenarios. The
     summary lists tasks without a verdict, and the reasons.
 
@@ -143,9 +135,7 @@ def run(
         summary = whole_summary(sweep, upstream, tools)
     if output is None:
         summary["note"] = "records weren't kept: name a folder with -o"
-    give(as_json, summary, summary_lines(summary))
-    if summary["missing"]:
-        sys.exit(Exit.FINDINGS)
+    return Output(summary, summary_lines(summary), Exit.if_any(summary["missing"]))
 
 
 class SweepWatcher:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
 import click
 
-from sopilot.cli.options import json_option
-from sopilot.cli.output import give, progress
-from sopilot_lab.cli.options import domain_option, screen_option, shown
+from sopilot.cli.options import AS_JSON, Decorator, flag, option
+from sopilot.cli.output import Exit, Output, progress
+from sopilot_lab.cli.options import DOMAIN, domain_option, screen_option, shown
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.sopbench.checkout import find_checkout
 from sopilot_lab.sopbench.defects import defect_lines, replay_goals
@@ -31,10 +31,12 @@ from sopilot_lab.sopbench.reference import DOMAINS
 from sopilot_lab.sopbench.wording import check_official, official_lines
 
 _NO_RECORDINGS = "this checkout contains no recorded trajectories (its folder `output`)"
+_GOAL = option("--goal", "Only this goal of the domain.")
 
 
-_domain = functools.partial(domain_option, help="SOPBench domain.")
-_goal_option = click.option("--goal", help="Only this goal of the domain.")
+def _tools(*lists: str, default: str) -> Decorator:
+    says = "Tool list: `full-state` adds the tool that reads the whole database."
+    return shown("--tools", says, type=click.Choice(lists), default=default)
 
 
 @click.group()
@@ -48,49 +50,42 @@ def check() -> None:
 
 
 @check.command()
-@_domain(default="all")
-@_goal_option
-@shown(
-    "--tools",
-    type=click.Choice(["official", "full-state", "both"]),
-    default="both",
-    help="Tool list: `full-state` adds the tool that reads the whole database.",
-)
-@click.option("--fresh", is_flag=True, help="Search again instead of reading the cache.")
-@json_option
-def reach(domain: str, goal: str | None, tools: str, fresh: bool, as_json: bool) -> None:
+@DOMAIN
+@_GOAL
+@_tools("official", "full-state", "both", default="both")
+@flag("--fresh", "Search again instead of reading the cache.")
+@AS_JSON
+def reach(domain: str, goal: str | None, tools: str, fresh: bool) -> Output:
     """Search for a passing run of every task, or prove that there is none."""
     upstream = shared_upstream()
     references = select_tasks(domain, upstream, goal=goal)
     lists: list[Any] = ["official", "full-state"] if tools == "both" else [tools]
     cache = None if fresh else reach_cache()
     answer = reach_document(references, lists, upstream, cache, progress)
-    give(as_json, answer, reach_lines(answer, lists))
+    return Output(answer, reach_lines(answer, lists))
 
 
 @check.command()
-@click.option(
+@option(
     "--goal",
+    "DOMAIN/GOAL (repeatable). Default: the five goals that the study screened.",
     "goals",
     multiple=True,
-    help="DOMAIN/GOAL (repeatable). Default: the five goals that the study screened.",
 )
-@json_option
-def defects(goals: tuple[str, ...], as_json: bool) -> None:
+@AS_JSON
+def defects(goals: tuple[str, ...]) -> Output:
     """Make every call that a screened goal needs, then the goal's call, and classify the result."""
     upstream = shared_upstream()
     wanted = [_goal(each) for each in goals] or list(SCREENED_GOALS)
     result = replay_goals(upstream, wanted)
-    give(
-        as_json,
-        {
-            "confirmed": sum(each["classification"] == "confirmed defect" for each in result),
-            "reachable": sum(each["classification"] == "reachable" for each in result),
-            "goals": result,
-            "upstream_commit": upstream.checkout.commit,
-        },
-        defect_lines(result),
-    )
+    classes = Counter(each["classification"] for each in result)
+    answer = {
+        "confirmed": classes["confirmed defect"],
+        "reachable": classes["reachable"],
+        "goals": result,
+        "upstream_commit": upstream.checkout.commit,
+    }
+    return Output(answer, defect_lines(result))
 
 
 def _goal(text: str) -> tuple[str, str]:
@@ -101,20 +96,17 @@ def _goal(text: str) -> tuple[str, str]:
 
 
 @check.command()
-@_domain(default="bank")
+@domain_option("SOPBench domain.", default="bank")
 @screen_option(
-    "screen_name",
-    default="paper",
-    help="`paper` leaves out the execute tasks that the study left out.",
+    "`paper` leaves out the execute tasks that the study left out.", "screen_name", default="paper"
 )
-@click.option(
+@flag(
     "--leaderboard",
+    "Print SOPBench's published scores of all tasks instead; they can't be recomputed.",
     "published",
-    is_flag=True,
-    help="Print SOPBench's published scores of all tasks instead; they can't be recomputed.",
 )
-@json_option
-def baselines(domain: str, screen_name: str, published: bool, as_json: bool) -> None:
+@AS_JSON
+def baselines(domain: str, screen_name: str, published: bool) -> Output:
     """Recompute the official configurations from their stored verdicts.
 
     Each row says which tool list the configuration had: `full`, or `oracle`, which offers only the
@@ -123,29 +115,31 @@ def baselines(domain: str, screen_name: str, published: bool, as_json: bool) -> 
     if published:
         scores = leaderboard(find_checkout())
         none = ["this checkout's README has no leaderboard"]
-        give(as_json, {"leaderboard": scores}, leaderboard_lines(scores) if scores else none)
-        return
+        return Output({"leaderboard": scores}, leaderboard_lines(scores) if scores else none)
     upstream = shared_upstream()
     screen = SCREENS[screen_name]
-    domains = DOMAINS if domain == "all" else (domain,)
-    rows = [row for each in domains for row in recompute(upstream, each, screen)]
+    rows = [row for each in _domains(domain) for row in recompute(upstream, each, screen)]
     report = {
         "screen": screen_name,
         "upstream_commit": upstream.checkout.commit,
         "configurations": [row.as_json() for row in rows],
     }
-    give(as_json, report, baseline_lines(rows) if rows else [_NO_RECORDINGS])
+    return Output(report, baseline_lines(rows) if rows else [_NO_RECORDINGS])
+
+
+def _domains(named: str) -> tuple[str, ...]:
+    return DOMAINS if named == "all" else (named,)
 
 
 @check.command()
-@_domain(default="all")
-@json_option
-def screen(domain: str, as_json: bool) -> None:
+@DOMAIN
+@AS_JSON
+def screen(domain: str) -> Output:
     """Apply the zero-pass rule: list goals whose execute tasks no recorded run passed.
 
     The rule doesn't prove that no run can pass: see `reach` and `defects`.
     """
-    checkout, domains = find_checkout(), DOMAINS if domain == "all" else (domain,)
+    checkout, domains = find_checkout(), _domains(domain)
     records = zero_pass(checkout, domains)
     recordings, empty = stored_recordings(checkout, domains)
     report = {
@@ -156,31 +150,21 @@ def screen(domain: str, as_json: bool) -> None:
         "without_verdicts": empty,
     }
     lines = screen_lines(records, recordings, empty) if records else [_NO_RECORDINGS]
-    give(as_json, report, lines)
+    return Output(report, lines)
 
 
 @check.command()
-@_domain(default="all")
-@_goal_option
-@shown(
-    "--tools",
-    type=click.Choice(["official", "full-state"]),
-    default="official",
-    help="Tool list: `full-state` adds the tool that reads the whole database.",
-)
-@json_option
-def wording(domain: str, goal: str | None, tools: str, as_json: bool) -> None:
+@DOMAIN
+@_GOAL
+@_tools("official", "full-state", default="official")
+@AS_JSON
+def wording(domain: str, goal: str | None, tools: Any) -> Output:
     """Check that the arm `official` shows SOPBench's text byte for byte.
 
     Also check that `official-recipes` only appends to this text and that `official-code` quotes
     each of its sentences. Check that SOPBench's recorded runs used the same text.
     """
     upstream = shared_upstream()
-    references = select_tasks(domain, upstream, goal=goal)
-    result = check_official(
-        references, "full-state" if tools == "full-state" else "official", upstream
-    )
-    row = result.as_json()
-    give(as_json, row | {"upstream_commit": upstream.checkout.commit}, official_lines(result))
-    if not result.holds:
-        raise SystemExit(1)
+    result = check_official(select_tasks(domain, upstream, goal=goal), tools, upstream)
+    row = result.as_json() | {"upstream_commit": upstream.checkout.commit}
+    return Output(row, official_lines(result), Exit.if_any(not result.holds))

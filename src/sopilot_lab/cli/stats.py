@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from sopilot.cli.options import NEW_FILE, json_option
-from sopilot.cli.output import give
+from sopilot.cli.options import AS_JSON, EITHER, NEW_FILE, flag, option
+from sopilot.cli.output import Output
 from sopilot.files.text import write_whole
+from sopilot_lab.cli.options import shown
 from sopilot_lab.experiments.outcome_files import foreign_rows, rows_of
 from sopilot_lab.statistics import figures, paired
 from sopilot_lab.statistics.figures import Arms, FigureObject, figure_json, figure_lines
@@ -19,16 +20,9 @@ from sopilot_lab.statistics.intervals import DRAWS, SEED
 from sopilot_lab.statistics.paired import Discordance
 from sopilot_lab.statistics.reading import outcomes_from
 
-CONFIDENCE = click.option(
-    "--confidence",
-    type=float,
-    default=0.95,
-    show_default=True,
-    help="Confidence level of the intervals.",
-)
+CONFIDENCE = shown("--confidence", "Confidence level of the intervals.", default=0.95)
 COUNT = click.IntRange(min=0)
-FILE = click.Path(exists=True, path_type=Path)
-FILES = click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
+FILES = click.argument("files", nargs=-1, required=True, type=EITHER, metavar="FILE...")
 
 
 @click.group()
@@ -45,159 +39,140 @@ def command() -> None:
 @command.command()
 @click.argument("wins", type=COUNT)
 @click.argument("losses", type=COUNT)
-@json_option
-def mcnemar(wins: int, losses: int, as_json: bool) -> None:
+@AS_JSON
+def mcnemar(wins: int, losses: int) -> Output:
     """Run the exact two-sided McNemar test on WINS and LOSSES."""
-    show({"wins": wins, "losses": losses, "p": paired.mcnemar(wins, losses)}, as_json)
+    return _output({"wins": wins, "losses": losses, "p": paired.mcnemar(wins, losses)})
 
 
 @command.command("non-inferiority")
 @click.argument("wins", type=COUNT)
 @click.argument("losses", type=COUNT)
 @click.argument("pairs", type=COUNT)
-@click.option(
-    "--margin",
-    type=float,
-    default=0.05,
-    show_default=True,
-    help="Largest loss to exclude; fix it beforehand.",
-)
-@json_option
-def non_inferiority(wins: int, losses: int, pairs: int, margin: float, as_json: bool) -> None:
+@shown("--margin", "Largest loss to exclude; fix it beforehand.", default=0.05)
+@AS_JSON
+def non_inferiority(wins: int, losses: int, pairs: int, margin: float) -> Output:
     """Run an exact one-sided test that the first side loses less than a margin. PAIRS includes the
     pairs that agree."""
-    show(figures.not_inferior(wins, losses, pairs, margin), as_json)
+    return _output(figures.not_inferior(wins, losses, pairs, margin))
 
 
 @command.command()
 @click.argument("parts", nargs=-1, required=True, metavar="W:L...")
-@json_option
-def sign(parts: Sequence[str], as_json: bool) -> None:
+@AS_JSON
+def sign(parts: Sequence[str]) -> Output:
     """Run the exact sign test on pooled W:L counts that share no task."""
-    counts = [_discordance(part) for part in parts]
-    whole = paired.pool(counts)
-    show(
-        {"wins": whole.wins, "losses": whole.losses, "p": paired.mcnemar(whole.wins, whole.losses)},
-        as_json,
-    )
+    whole = paired.pool(map(_discordance, parts))
+    wins, losses = whole.wins, whole.losses
+    return _output({"wins": wins, "losses": losses, "p": paired.mcnemar(wins, losses)})
 
 
 @command.command("clopper-pearson")
 @click.argument("passed", type=COUNT)
 @click.argument("trials", type=COUNT)
 @CONFIDENCE
-@json_option
-def clopper_pearson(passed: int, trials: int, confidence: float, as_json: bool) -> None:
+@AS_JSON
+def clopper_pearson(passed: int, trials: int, confidence: float) -> Output:
     """Compute the exact interval for PASSED of TRIALS, and Wilson's."""
-    show(figures.proportion(passed, trials, confidence), as_json)
+    return _output(figures.proportion(passed, trials, confidence))
 
 
 @command.command()
 @click.argument("p_values", nargs=-1, required=True, type=float, metavar="P...")
-@click.option("--q", type=float, default=0.05, show_default=True, help="False discovery rate.")
-@json_option
-def bh(p_values: Sequence[float], q: float, as_json: bool) -> None:
+@shown("--q", "False discovery rate.", default=0.05)
+@AS_JSON
+def bh(p_values: Sequence[float], q: float) -> Output:
     """Apply the Benjamini–Hochberg procedure to several p-values."""
-    show(figures.discoveries(p_values, q), as_json)
+    return _output(figures.discoveries(p_values, q))
 
 
 @command.command()
-@click.option(
+@option(
     "--tasks",
+    "Number of tasks; prints the smallest effect that they can show.",
     type=click.IntRange(min=1),
-    help="Number of tasks; prints the smallest effect that they can show.",
 )
-@click.option(
+@option(
     "--effect",
+    "Difference of pass rates; prints the number of tasks that can show it.",
     type=float,
-    help="Difference of pass rates; prints the number of tasks that can show it.",
 )
-@click.option(
-    "--discordance", type=float, required=True, help="Expected share of discordant pairs."
-)
-@click.option("--alpha", type=float, default=0.05, show_default=True, help="Level of the test.")
-@click.option(
-    "--power", "wanted", type=float, default=0.8, show_default=True, help="Power to reach."
-)
-@json_option
-def mde(tasks: int | None, effect: float | None, as_json: bool, **how: float) -> None:
+@option("--discordance", "Expected share of discordant pairs.", type=float, required=True)
+@shown("--alpha", "Level of the test.", default=0.05)
+@shown("--power", "Power to reach.", "wanted", default=0.8)
+@AS_JSON
+def mde(tasks: int | None, effect: float | None, **how: float) -> Output:
     """Compute the minimum detectable effect of a paired design, or the number of tasks for an
     effect."""
     if tasks is None and effect is None:
         raise click.UsageError("give --tasks, --effect, or both for the power they have together")
-    show(figures.design(tasks, effect, **how), as_json)
+    return _output(figures.design(tasks, effect, **how))
 
 
 @command.command()
 @FILES
-@click.option(
-    "--arms",
+@option(
+    "--arms FIRST SECOND",
+    "Arms to compare. Optional if the files contain exactly two, or are two files of one arm.",
     nargs=2,
-    metavar="FIRST SECOND",
-    help="Arms to compare. Optional if the files contain exactly two, or are two files of one arm.",
 )
-@click.option("--run", type=click.IntRange(min=0), help="Use only this repetition.")
-@click.option("--monte-carlo", is_flag=True, help="Sample the sign flips instead of counting all.")
+@option("--run", "Use only this repetition.", type=click.IntRange(min=0))
+@flag("--monte-carlo", "Sample the sign flips instead of counting all.")
 @CONFIDENCE
-@click.option(
+@shown(
     "--draws",
+    "Bootstrap draws of the clustered intervals.",
     type=click.IntRange(min=1),
     default=DRAWS,
-    show_default=True,
-    help="Bootstrap draws of the clustered intervals.",
 )
-@click.option("--seed", type=int, default=SEED, show_default=True, help="Seed of every draw.")
-@json_option
+@shown("--seed", "Seed of every draw.", default=SEED)
+@AS_JSON
 def compare(
-    files: Sequence[Path], arms: Arms, run: int | None, monte_carlo: bool, as_json: bool, **how: Any
-) -> None:
+    files: Sequence[Path], arms: Arms, run: int | None, monte_carlo: bool, **how: Any
+) -> Output:
     """Compare two arms on their common tasks: by task, by goal, across models, by kind.
 
     Pass two FILEs of one arm each to compare them; a win is a task that only the first passed.
     Rows of `goal`, `wins` and `losses` get the tests by goal.
     """
     rows = [rows_of([file]) for file in files]
-    show(figures.contrast(rows, arms, run, exact=not monte_carlo, **how), as_json)
+    return _output(figures.contrast(rows, arms, run, exact=not monte_carlo, **how))
 
 
 @command.command()
 @FILES
-@click.option(
-    "-k",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="The k of pass@k and pass^k.",
-)
-@json_option
-def describe(files: Sequence[Path], k: int, as_json: bool) -> None:
+@shown("-k", "The k of pass@k and pass^k.", type=click.IntRange(min=1), default=1)
+@AS_JSON
+def describe(files: Sequence[Path], k: int) -> Output:
     """Print pass rates by kind, pass@k, pass^k and the spread between runs, by model and arm."""
-    show(figures.description(outcomes_from(rows_of(files)), k), as_json)
+    return _output(figures.description(outcomes_from(rows_of(files)), k))
 
 
 @command.command("import")
-@click.argument("archive", type=FILE)
-@click.option(
-    "--field", "fields", multiple=True, metavar="OURS=THEIRS",
-    help="The archive's field for `task`, `goal`, `kind`, `passed`, `arm`, `model`, `domain` "
-    "or `run`. Use dots for nested objects (repeatable).",
-)  # fmt: skip
-@click.option(
-    "--set", "constants", multiple=True, metavar="OURS=VALUE",
-    help="Set a value in every row; {file} and {folder} stand for the row's origin (repeatable).",
-)  # fmt: skip
-@click.option("-o", "--output", required=True, type=NEW_FILE, help="Write JSON Lines here.")
-@json_option
-def import_(
-    archive: Path, fields: Sequence[str], constants: Sequence[str], output: Path, as_json: bool
-) -> None:
+@click.argument("archive", type=EITHER)
+@option(
+    "--field OURS=THEIRS",
+    "The archive's field for `task`, `goal`, `kind`, `passed`, `arm`, `model`, `domain` or `run`. "
+    "Use dots for nested objects (repeatable).",
+    "fields",
+    multiple=True,
+)
+@option(
+    "--set OURS=VALUE",
+    "Set a value in every row; {file} and {folder} stand for the row's origin (repeatable).",
+    "constants",
+    multiple=True,
+)
+@option("-o,--output", "Write JSON Lines here.", type=NEW_FILE, required=True)
+@AS_JSON
+def import_(archive: Path, fields: Sequence[str], constants: Sequence[str], output: Path) -> Output:
     """Convert per-task outcomes of another ARCHIVE (a ZIP, a folder or a file) to JSON Lines.
 
     Reads JSON, JSON Lines and CSV. Pass the file it writes to `compare` and `describe`.
     """
     rows = foreign_rows(archive, _named(fields), _named(constants))
     write_whole(output, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
-    show({"rows": len(rows), "tasks": len({row["task"] for row in rows})}, as_json)
+    return _output({"rows": len(rows), "tasks": len({row["task"] for row in rows})})
 
 
 def _named(options: Sequence[str]) -> dict[str, str]:
@@ -214,5 +189,5 @@ def _discordance(part: str) -> Discordance:
     return Discordance(int(wins), int(losses))
 
 
-def show(report: FigureObject, as_json: bool) -> None:
-    give(as_json, figure_json(report), figure_lines(report), indent=None)
+def _output(report: FigureObject) -> Output:
+    return Output(figure_json(report), figure_lines(report), indent=None)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
-from sopilot.cli.options import FILE, NEW_FILE, NEW_FOLDER, json_option
-from sopilot.cli.output import Exit, give, print_json, progress, say
+from sopilot.cli.options import AS_JSON, FILE, NEW_FILE, NEW_FOLDER, option
+from sopilot.cli.output import Exit, Output, progress, say
 from sopilot.cli.watch import interrupted
 from sopilot.files.text import write_whole
-from sopilot_lab.cli.options import FILLED, RUNNER
-from sopilot_lab.cli.report import hand_over
+from sopilot_lab.cli.options import FILLED, RUNNER, shown
+from sopilot_lab.cli.report import report_output
 from sopilot_lab.cli.run import SweepWatcher
 from sopilot_lab.experiments.study.cells import cell_status, run_study, study_cells
 from sopilot_lab.experiments.study.estimate import plan_document, plan_lines, status_lines
@@ -22,8 +21,8 @@ from sopilot_lab.experiments.study.results import study_document
 from sopilot_lab.sopbench.process import shared_upstream
 
 _file = click.argument("file", type=FILE)
-_base = click.option(
-    "--folder", type=NEW_FOLDER, help="Folder for the runs. Default: beside FILE, under its name."
+_base = option(
+    "--folder", "Folder for the runs. Default: beside FILE, under its name.", type=NEW_FOLDER
 )
 
 
@@ -38,49 +37,39 @@ def study() -> None:
 
 @study.command()
 @click.argument("file", type=NEW_FILE)
-@click.option(
-    "--preset",
-    "name",
-    type=click.Choice(PRESETS),
-    default="paper",
-    show_default=True,
-    help="Study to start from.",
-)
-@json_option
-def new(file: Path, name: str, as_json: bool) -> None:
+@shown("--preset", "Study to start from.", "name", type=click.Choice(PRESETS), default="paper")
+@AS_JSON
+def new(file: Path, name: str) -> Output:
     """Write a study to start from. `paper` is the paper's design; fill in the model names."""
     if file.exists():
         raise click.UsageError(f"{file} already exists")
     write_whole(file, preset(name))
     lines = [f"{file} written: edit the models, then `sopilot lab study plan {file}`"]
-    give(as_json, {"written": str(file)}, lines)
+    return Output({"written": str(file)}, lines)
 
 
 @study.command()
 @_file
 @_base
-@json_option
-def plan(file: Path, folder: Path | None, as_json: bool) -> None:
+@AS_JSON
+def plan(file: Path, folder: Path | None) -> Output:
     """Print cells, tasks, requests, tokens, cost and power before the first request."""
     whole, upstream = load_study(file), shared_upstream()
     progress("rehearsing with the reference executor …")
     answer = plan_document(whole, _folder(file, folder), upstream)
-    give(as_json, answer, plan_lines(answer, whole.effect))
+    return Output(answer, plan_lines(answer, whole.effect))
 
 
 @study.command()
 @_file
 @_base
 @RUNNER
-@click.option("--arm", "arms", multiple=True, help="Run only the cells of this arm (repeatable).")
-@click.option(
-    "--at-once", type=click.IntRange(1), help="Tasks to run concurrently, as for `lab run`."
-)
-@json_option
+@option("--arm", "Run only the cells of this arm (repeatable).", "arms", multiple=True)
+@option("--at-once", "Tasks to run concurrently, as for `lab run`.", type=click.IntRange(1))
+@AS_JSON
 def run(
-    file: Path, folder: Path | None, runner: Any, arms: tuple[str, ...], at_once: int | None,
-    as_json: bool,
-) -> None:  # fmt: skip
+    file: Path, folder: Path | None, runner: Any, arms: tuple[str, ...], at_once: int | None
+) -> Output:
     """Run every cell, one after the other. The same command resumes where it stopped."""
     whole, base = load_study(file), _folder(file, folder)
     cells = study_cells(whole, base, shared_upstream(), arms)
@@ -98,38 +87,34 @@ def run(
             say(f"[{number}/{len(cells)}] {cell.label}: {judged}{why}", err=True)
     except KeyboardInterrupt:
         raise interrupted(watcher.judged, planned, base) from None
-    if as_json:
-        print_json({"study": whole.name, "cells": done, "missing": missing})
-    if missing:
-        sys.exit(Exit.FINDINGS)
+    answer = {"study": whole.name, "cells": done, "missing": missing}
+    return Output(answer, (), Exit.if_any(missing))
 
 
 @study.command()
 @_file
 @_base
-@json_option
-def status(file: Path, folder: Path | None, as_json: bool) -> None:
+@AS_JSON
+def status(file: Path, folder: Path | None) -> Output:
     """Print the progress of every cell: judged, missing with reasons, broken runs, cost."""
     whole, upstream = load_study(file), shared_upstream()
     cells = study_cells(whole, _folder(file, folder), upstream)
     rows = [cell_status(cell) for cell in cells]
     answer = {"study": whole.name, "hypotheses": whole.fixed.sha256, "cells": rows}
-    give(as_json, answer, status_lines(rows))
+    return Output(answer, status_lines(rows))
 
 
 @study.command()
 @_file
 @_base
-@click.option("-o", "--output", type=NEW_FOLDER, help="Folder to write the report to.")
+@option("-o,--output", "Folder to write the report to.", type=NEW_FOLDER)
 @FILLED
-@json_option
-def report(
-    file: Path, folder: Path | None, output: Path | None, filled: bool, as_json: bool
-) -> None:
+@AS_JSON
+def report(file: Path, folder: Path | None, output: Path | None, filled: bool) -> Output:
     """Print the tests of the hypotheses, then every table, marked as exploratory."""
     whole = load_study(file)
     document = study_document(whole, [_folder(file, folder) / "runs"], progress)
-    hand_over(document, output, as_json, filled=filled)
+    return report_output(document, output, filled=filled)
 
 
 def _folder(file: Path, path: Path | None) -> Path:

@@ -1,12 +1,7 @@
 """Runs packed for publication: everything that a reader elsewhere needs to check them.
 
-results/     one folder per configuration: the configuration, the judged and the broken runs, scores
-study/       the study's file, without addresses
-programs/    compiled programs without SOPBench's sentences, beside the hash of the whole
-analysis/    the tables, as text and as data, and what was learnt from the checkout
-source/      compiler, runtime, adapters, analysis, campaigns
-case/        the industrial case and its projections
-environment.json, COMMIT_PIN.txt, SHA256SUMS
+The archive's own README (``_readme``) says what is where. `environment.json`, `COMMIT_PIN.txt` and
+`SHA256SUMS` say what made it and what it holds.
 
 Traces, logs, the models' words, response ids and addresses stay at home. An archive with
 credentials, paths of this machine, names of people or SOPBench's text is refused."""

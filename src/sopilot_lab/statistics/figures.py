@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sopilot.messages.errors import UserMistake
+from sopilot.values.text import table
 from sopilot_lab.statistics import intervals, non_inferiority, power
 from sopilot_lab.statistics.clustered import LeaveOneOut, goal_clustered, leave_one_goal_out
 from sopilot_lab.statistics.comparison import compare
@@ -32,16 +33,7 @@ def figure_lines(report: FigureObject) -> Iterator[str]:
     for name, value in lines.items():
         yield f"{name:<{width}}  {_cell(value)}"
     for rows in lists.values():
-        yield from _table(rows)
-
-
-def _table(rows: Sequence[FigureObject]) -> Iterator[str]:
-    cells = [[str(name) for name in rows[0]]] + [
-        [_cell(value) for value in row.values()] for row in rows
-    ]
-    widths = [max(len(row[place]) for row in cells) for place in range(len(rows[0]))]
-    for row in cells:
-        yield "  ".join(row[place].ljust(width) for place, width in enumerate(widths)).rstrip()
+        yield table([[_cell(value) for value in row.values()] for row in rows], [*rows[0]])
 
 
 def _cell(value: object) -> str:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 from tiny import GOAL, bench, run_bench
 
-from sopilot_lab.cli.stats import command
+from sopilot.cli.main import sopilot
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("inspect_ai") is None, reason="needs the extra `bench`"
@@ -78,7 +78,7 @@ def test_a_mistake_is_told_and_not_hidden_in_a_log(tmp_path: Path) -> None:
 
 def test_stats_read_the_run_folder_and_its_log_alike(folder: Path) -> None:
     answers = [
-        CliRunner().invoke(command, ["describe", str(path), "--json"]).stdout
+        CliRunner().invoke(sopilot, ["lab", "stats", "describe", str(path), "--json"]).stdout
         for path in (
             folder / "inspect",
             log_of(folder),

@@ -12,7 +12,7 @@ import pytest
 from bench_records import configuration, record, write_runs
 from click.testing import CliRunner
 
-from sopilot_lab.cli.archive import verify
+from sopilot.cli.main import sopilot
 from sopilot_lab.experiments.archive import build_archive
 from sopilot_lab.experiments.report.document import Document, build_document
 from sopilot_lab.experiments.report.files import archive_analysis, report_files
@@ -68,7 +68,7 @@ def test_untouched_archives_verify_and_tables_are_the_same_bytes(
         analysis = archive_analysis(document(order), {"screen": "paper", "vary": []})
         archive = tmp_path / f"{number}.zip"
         build_archive(run_folders(order), archive, analysis=analysis, upstream=None)
-        answer = CliRunner().invoke(verify, [str(archive), "--json"])
+        answer = CliRunner().invoke(sopilot, ["lab", "verify", str(archive), "--json"])
         assert json.loads(answer.stdout)["problems"] == []
         assert archive.read_bytes() == (tmp_path / "0.zip").read_bytes()
 
@@ -85,5 +85,7 @@ def test_folders_of_one_configuration_are_all_packed(tmp_path: Path) -> None:
     paths = [tmp_path / "dmv", tmp_path / "bank", tmp_path / os.curdir / "bank"]
     analysis = archive_analysis(document(paths), {"screen": "paper", "vary": []})
     build_archive(run_folders(paths), tmp_path / "a.zip", analysis=analysis, upstream=None)
-    answer = json.loads(CliRunner().invoke(verify, [str(tmp_path / "a.zip"), "--json"]).stdout)
+    answer = json.loads(
+        CliRunner().invoke(sopilot, ["lab", "verify", str(tmp_path / "a.zip"), "--json"]).stdout
+    )
     assert (answer["runs"], answer["configurations"], answer["problems"]) == (30, 2, [])

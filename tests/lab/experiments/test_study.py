@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from tiny import bench, run_bench
 
 from sopbench_checkout import MISSING
+from sopilot.cli.main import sopilot
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.cli.study import study as study_command
 from sopilot_lab.experiments.rehearsal import CHARACTERS
 from sopilot_lab.experiments.selection import select_tasks
 from sopilot_lab.experiments.study import estimate
@@ -259,8 +259,8 @@ def test_the_dry_run_of_the_papers_study_has_the_papers_design(
     """Model by model and arm by arm, in the JSON that `study new` and `study plan` lead to."""
     monkeypatch.setattr(estimate, "REHEARSED", 1)  # the design, not its cost
     file, cli = str(tmp_path / "paper.yaml"), CliRunner()
-    assert cli.invoke(study_command, ["new", file, "--preset", "paper"]).exit_code == 0
-    plan = json.loads(cli.invoke(study_command, ["plan", file, "--json"]).stdout)
+    assert cli.invoke(sopilot, ["lab", "study", "new", file, "--preset", "paper"]).exit_code == 0
+    plan = json.loads(cli.invoke(sopilot, ["lab", "study", "plan", file, "--json"]).stdout)
     design: dict[str, dict[str, frozenset[str]]] = {}
     english: dict[str, set[str]] = {}
     counts: dict[tuple[str, str], int] = {}

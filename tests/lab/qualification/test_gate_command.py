@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from sopilot_lab.cli.qualify import command
+from sopilot.cli.main import sopilot
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def gate(*arguments: str) -> Result:
-    return CliRunner().invoke(command, ["--model", "reference", *arguments])
+    return CliRunner().invoke(sopilot, ["qualify", "--model", "reference", *arguments])
 
 
 def test_a_check_of_the_reference_executor(home: Path) -> None:
@@ -79,7 +79,7 @@ def test_a_model_that_says_nothing_useful_is_not_paged(
 
     monkeypatch.setattr("sopilot.models.open.make_model", lambda name, **how: Mute())
     arguments = ["--model", "mute/one", "--handbook", "bank", "--cases", "2", "--probe", "3"]
-    result = CliRunner().invoke(command, [*arguments, "--json"])
+    result = CliRunner().invoke(sopilot, ["qualify", *arguments, "--json"])
     found = json.loads(result.stdout)
     assert found["page"] is False
     assert found["arm"] == "prose"
@@ -89,7 +89,6 @@ def test_a_model_that_says_nothing_useful_is_not_paged(
 
 
 def test_run_takes_the_verdict_as_its_default_arm(home: Path) -> None:
-    from sopilot.cli.main import sopilot
 
     def run(*arguments: str) -> Result:
         return CliRunner().invoke(sopilot, ["run", "it", "--task", "reset-own", *arguments])
@@ -140,7 +139,7 @@ def test_a_mailbox_has_a_folder_per_arm_and_task_and_is_probed(home: Path) -> No
                  "3", "--parallel", "4", "--timeout", "5"]  # fmt: skip
     with answered(home / "box"):
         model = f"mailbox:{home}/box/{{arm}}/{{task}}"
-        result = CliRunner().invoke(command, ["--model", model, *arguments])
+        result = CliRunner().invoke(sopilot, ["qualify", "--model", model, *arguments])
     assert result.exit_code == 0, result.output
     assert "probe: localisation 0.00" in result.output
     (verdict,) = home.glob("checks/*/*/verdict.json")
@@ -155,7 +154,7 @@ def test_a_mailbox_has_a_folder_per_arm_and_task_and_is_probed(home: Path) -> No
 
 def test_an_unknown_field_of_a_mailbox_is_named_before_the_check(home: Path) -> None:
     arguments = ["--model", f"mailbox:{home}/{{view}}", "--handbook", "bank", "--cases", "2"]
-    result = CliRunner().invoke(command, arguments)
+    result = CliRunner().invoke(sopilot, ["qualify", *arguments])
     assert "`{view}` in mailbox:DIR isn't known here; known: task, arm, tools" in str(
         result.exception
     )

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sopilot.cli.main import main
-from sopilot_lab.cli.stats import command
+from sopilot.cli.main import main, sopilot
 from warm import warm_python
 
 pytestmark = pytest.mark.skipif(
@@ -68,7 +67,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def as_json(*arguments: object) -> dict[str, Any]:
-    result = CliRunner().invoke(command, [*map(str, arguments), "--json"])
+    result = CliRunner().invoke(sopilot, ["lab", "stats", *map(str, arguments), "--json"])
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found

@@ -5,22 +5,23 @@ from __future__ import annotations
 import json
 import zipfile
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from commands import run
 from sopilot.messages.diagnostic import Diagnostic
 from sopilot.messages.errors import UserMistake
-from sopilot_lab.cli.stats import command
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.reading import discordances_from, outcomes_from, read_rows
 
 QUICK = settings(deadline=None, max_examples=60)
 TEXT = st.text(max_size=6)
+stats = partial(run, "lab", "stats")
 OUTCOMES = st.builds(
     RunOutcome,
     task=TEXT.filter(bool),
@@ -90,24 +91,20 @@ def test_outcomes_of_a_foreign_archive_are_imported(tmp_path: Path) -> None:
         file.writestr("results/notes.json", '{"about": "the runs"}')
     names = ["task=id", "goal=meta.goal", "kind=should", "passed=success"]
     options = [part for name in names for part in ("--field", name)]
-    result = CliRunner().invoke(
-        command, ["import", str(archive), *options, "--set", "arm={folder}", "-o", str(made)]
-    )
+    result = stats("import", archive, *options, "--set", "arm={folder}", "-o", made)
     assert result.exit_code == 0, result.output
-    compared = CliRunner().invoke(command, ["compare", str(made), "--arms", "pg", "flat", "--json"])
+    compared = stats("compare", made, "--arms", "pg", "flat", "--json")
     figures = json.loads(compared.stdout)
     assert (figures["pairs"], figures["wins"], figures["losses"]) == (2, 1, 0)
     (tmp_path / "theirs.csv").write_text("id,goal,class,ok\nt1,pay,refusal,true\n")
-    again = CliRunner().invoke(
-        command,
-        ["import", str(tmp_path / "theirs.csv"), "--field", "task=id", "--field", "goal=goal",
-         "--field", "kind=class", "--field", "passed=ok", "-o", str(tmp_path / "c.jsonl")],
-    )  # fmt: skip
+    renamed = ["task=id", "goal=goal", "kind=class", "passed=ok"]
+    options = [part for name in renamed for part in ("--field", name)]
+    again = stats("import", tmp_path / "theirs.csv", *options, "-o", tmp_path / "c.jsonl")
     assert again.exit_code == 0, again.output
     (row,) = map(json.loads, (tmp_path / "c.jsonl").read_text().splitlines())
     assert row == {"task": "t1", "goal": "pay", "kind": "refuse", "passed": True}
-    wrong = ["import", str(archive), "--field", "task=nothing", "-o", str(tmp_path / "n")]
-    assert "no row in it has `nothing`" in str(CliRunner().invoke(command, wrong).exception)
+    wrong = stats("import", archive, "--field", "task=nothing", "-o", tmp_path / "n")
+    assert "no row in it has `nothing`" in str(wrong.exception)
 
 
 GOOD = {"task": "t", "goal": "g", "kind": "execute", "passed": True}

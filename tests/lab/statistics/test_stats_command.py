@@ -10,21 +10,20 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from sopilot.cli.main import main
-from sopilot_lab.cli.stats import command
+from sopilot.cli.main import main, sopilot
 from sopilot_lab.statistics.outcomes import RunOutcome, TaskKind
 from sopilot_lab.statistics.paired import mcnemar
 
 
 def as_json(*arguments: object) -> dict[str, Any]:
-    result = CliRunner().invoke(command, [*map(str, arguments), "--json"])
+    result = CliRunner().invoke(sopilot, ["lab", "stats", *map(str, arguments), "--json"])
     assert result.exit_code == 0, result.output
     found: dict[str, Any] = json.loads(result.stdout)
     return found
 
 
 def as_text(*arguments: object) -> str:
-    return CliRunner().invoke(command, [*map(str, arguments)]).stdout
+    return CliRunner().invoke(sopilot, ["lab", "stats", *map(str, arguments)]).stdout
 
 
 def misuse(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -85,9 +84,10 @@ def test_small_tests_give_their_figures_as_json_and_as_text() -> None:
     assert as_text("mcnemar", 26, 6) == "wins    26\nlosses  6\np       0.0005351\n"
     assert "low          undefined (no trials)" in as_text("clopper-pearson", 0, 0)
     assert as_text("bh", 0.01, 0.9).splitlines()[2:] == [
-        "p     adjusted  rejected",
-        "0.01  0.02      yes",
-        "0.9   0.9       no",
+        "   p  adjusted  rejected",
+        "----  --------  --------",
+        "0.01      0.02  yes",
+        " 0.9       0.9  no",
     ]
 
 
