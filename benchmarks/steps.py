@@ -63,7 +63,6 @@ from sopilot.session.opening import open_session
 from sopilot.stores.memory import MemoryStore
 from sopilot.stores.sqlite import SQLiteStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.trace.chain import genesis, seal_line
 from sopilot.trace.events import Call, DomainCall, DomainResult, Event, Operation, Start
 from sopilot.trace.events import Complete as CompleteOperation
@@ -352,7 +351,7 @@ async def many(sessions: int, latency: float) -> tuple[list[SessionResult], floa
         user = ScriptedUser(task.request, task.inputs, goal=task.goal)
         return await run_session(session, briefing, view=VIEWS[ARM], model=model, user=user)
 
-    first = await run(Reference(example_judge(example)))
+    first = await run(Reference(example.reader))
     replies = [
         ModelReply(message.content, message.tool_calls)
         for message in first.messages

@@ -25,7 +25,6 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import Judgement, bundled_names, load_example
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask
-from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import VIEWS
 from sopilot.views.moment import Moment
@@ -84,7 +83,7 @@ def some_tasks(every: int, *examples: str) -> list[tuple[str, str]]:
 
 
 def reference(example: str, misbehaviour: Misbehaviour | None = None) -> Reference:
-    return Misbehaving(example_judge(load_example(example)), misbehaviour or Misbehaviour())
+    return Misbehaving(load_example(example).reader, misbehaviour or Misbehaviour())
 
 
 async def play(

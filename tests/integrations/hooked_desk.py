@@ -20,7 +20,6 @@ from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import Example, load_example
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask
-from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.values.json import JSON
 from sopilot.views.catalogue import view_named
 
@@ -65,7 +64,7 @@ class HookedDesk:
         self.requests.append(request)
         if self.over:
             return ModelReply("That is all.")
-        return await Reference(example_judge(self.example)).complete(request)
+        return await Reference(self.example.reader).complete(request)
 
     @property
     def over(self) -> bool:

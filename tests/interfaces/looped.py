@@ -20,7 +20,6 @@ from sopilot.runner.play import PLAY_ENDED, playable_task, resume_play
 from sopilot.session.session import Session
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.trace.events import Event
 from sopilot.views.catalogue import view_named
 
@@ -86,7 +85,7 @@ def looped(reference: str, view_name: str, trim: Trim = whole) -> Looped:
     if view_name in UNREADABLE:
         model: Model = ReplayModel(looped(reference, "flat", trim).replies)
     else:
-        model = Reference(example_judge(load_example(reference.partition("/")[0])))
+        model = Reference(load_example(reference.partition("/")[0]).reader)
     assert task.simulation.user is not None
     user = task.simulation.user
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from sopilot.tasks.examples.example import Example
 from sopilot.tasks.examples.simulator import Simulator
 from sopilot.tasks.examples.task import ExampleTask as Entry
-from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.tasks.replay import SavedSimulation
 from sopilot.tasks.task import FinishedRun, ReplayedTools, Simulation, Task
 from sopilot.values.json import JSON
@@ -19,7 +18,7 @@ def example_tasks(
     example: Example, briefing: Briefing, *, late_calls_fail: bool = True
 ) -> list[Task]:
     """Without ``late_calls_fail``, read-only calls after the goal don't fail a task."""
-    reader = example_judge(example)
+    reader = example.reader
 
     def task(entry: Entry) -> Task:
         def surround(keep: Path | None) -> Simulation:

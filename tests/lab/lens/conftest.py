@@ -15,7 +15,6 @@ from sopilot.compiler.pipeline import compile_handbook
 from sopilot.protocols import ModelReply, ModelRequest
 from sopilot.stores.memory import MemoryStore
 from sopilot.tasks.examples.example import load_example
-from sopilot.tasks.examples.text_judgements import example_judge
 from sopilot.views.briefing import Briefing
 from sopilot.views.catalogue import view_named
 from sopilot_lab.lens.moments import ReadMoment, moments_of
@@ -52,7 +51,7 @@ def record(arm_name: str) -> Recorded:
     briefing = Briefing(example.handbook, programs)
     arm = view_named(arm_name)
     tools = example.make_tools(task)
-    model = Listening(Reference(example_judge(example)))
+    model = Listening(Reference(example.reader))
 
     async def run() -> list[ReadMoment]:
         session = await open_run(MemoryStore(), briefing, arm, tools=tools, unguarded=True)

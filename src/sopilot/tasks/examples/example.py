@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 
+from sopilot.agent.reference.judging import VerdictJudge
 from sopilot.agent.result import Ending
 from sopilot.handbook.model import Handbook
 from sopilot.handbook.reader import load_handbook
@@ -17,6 +18,7 @@ from sopilot.messages.errors import UserMistake, mistake
 from sopilot.tasks.examples.ground_truth import Evidence, replayed
 from sopilot.tasks.examples.simulator import Handler, SimulatedCall, Simulator, State
 from sopilot.tasks.examples.task import ExampleTask, merged, read_state, read_tasks
+from sopilot.tasks.examples.text_judgements import Readings
 from sopilot.values.json import JSON
 
 _NAMES = ("bank", "clinic", "it")
@@ -35,7 +37,8 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """``handlers`` do the tools' work and ``truths`` tell what is true, predicate by predicate."""
+    """``handlers`` do the tools' work and ``truths`` tell what is true, predicate by predicate.
+    ``readings`` judge texts as a person who read them."""
 
     name: str
     handbook: Handbook
@@ -43,6 +46,12 @@ class Example:
     base_state: State
     handlers: Mapping[str, Handler]
     truths: Mapping[str, Callable[..., bool]]
+    readings: Readings
+
+    @property
+    def reader(self) -> VerdictJudge:
+        """By the handbook's verdicts; else as a person who read the text."""
+        return VerdictJudge(self.handbook, self.readings)
 
     def task(self, task_id: str) -> ExampleTask:
         for task in self.tasks:
@@ -130,6 +139,7 @@ def load_example(name: str) -> Example:
         base_state=read_state(_text(name, "state.yaml")),
         handlers={action: getattr(tools, action) for action in handbook.actions},
         truths={predicate: getattr(truths, predicate) for predicate in handbook.predicates},
+        readings=truths.READINGS,
     )
 
 

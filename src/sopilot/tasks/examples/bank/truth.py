@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sopilot.tasks.examples.ground_truth import Inputs, can_tell, of_row
 from sopilot.tasks.examples.simulator import State
+from sopilot.tasks.examples.text_judgements import Readings, of_argument, of_result
 
 PURPOSE_IS_CONCRETE: Mapping[str, bool] = {
     "invoice 2217 of the boat yard for a new rudder": True,
@@ -94,3 +95,9 @@ def statement_credible(state: State, inputs: Inputs, username: str) -> bool:
 def _case(state: State, username: str) -> State | None:
     mine = [(name, case) for name, case in state["cases"].items() if case["username"] == username]
     return max(mine)[1] if mine else None
+
+
+READINGS: Readings = {
+    "purpose_plausible": of_argument(PURPOSE_IS_CONCRETE, "purpose"),
+    "statement_credible": of_result(STATEMENT_RULES_OUT_ACQUAINTANCES, "statement"),
+}

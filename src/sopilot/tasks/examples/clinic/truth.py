@@ -6,11 +6,14 @@ that is not listed has none, and asking for it is a mistake.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from sopilot.agent.reference.judging import CannotJudge, Seen
 from sopilot.tasks.examples.ground_truth import Inputs, can_tell, of_filed, of_row
 from sopilot.tasks.examples.simulator import State, first_with
+from sopilot.tasks.examples.text_judgements import Readings, field_of, of_argument
+from sopilot.values.json import JSON
 
 FAMILY_OF: Mapping[str, str] = {
     "amoxicillin": "penicillins",
@@ -95,3 +98,24 @@ def same_person(state: State, inputs: Inputs, patient_id: str, recipient: str) -
 def letter_fits(state: State, inputs: Inputs, patient_id: str, specialty: str) -> bool:
     known = first_with(state["referrals"], patient_id=patient_id, specialty=specialty)
     return known is not None and LETTER_FITS[specialty, known[1]["letter"]]
+
+
+def _read_letter(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
+    letter = str(arguments["specialty"]), str(field_of(evidence, "letter"))
+    if letter not in LETTER_FITS:
+        raise CannotJudge("no judgement of this letter is recorded")
+    return LETTER_FITS[letter]
+
+
+def _read_allergies(arguments: Mapping[str, JSON], evidence: Sequence[Seen]) -> bool:
+    medicine = str(arguments["medicine"])
+    known = field_of(evidence, "allergies")
+    noted = " ".join(str(item) for item in known) if isinstance(known, Sequence) else str(known)
+    return medicine in noted or FAMILY_OF[medicine] in noted
+
+
+READINGS: Readings = {
+    "excuse_accepted": of_argument(REASON_IS_EMERGENCY, "reason"),
+    "letter_fits": _read_letter,
+    "allergic": _read_allergies,
+}

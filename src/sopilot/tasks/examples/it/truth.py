@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from sopilot.tasks.examples.ground_truth import Inputs, can_tell, of_filed, of_row
 from sopilot.tasks.examples.simulator import State
+from sopilot.tasks.examples.text_judgements import Readings, of_argument, of_result
 
 JUSTIFICATION_NAMES_A_TASK: Mapping[str, bool] = {
     "I prepare the quarterly sales deck and need last year's figures.": True,
@@ -71,3 +72,10 @@ def damage_described(state: State, inputs: Inputs, reason: str) -> bool:
 def in_stock(state: State, inputs: Inputs, device: str) -> bool:
     known = state["devices"].get(device)
     return known is not None and bool(state["stock"].get(known["kind"], 0) > 0)
+
+
+READINGS: Readings = {
+    "justified": of_result(JUSTIFICATION_NAMES_A_TASK, "justification"),
+    "loss_accepted": of_argument(STATEMENT_ACCEPTS_THE_LOSS, "statement"),
+    "damage_described": of_argument(REASON_NAMES_A_FAULT, "reason"),
+}
