@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import permutations
 from typing import Any
 
 import pytest
@@ -213,3 +214,39 @@ async def test_an_attempt_is_made_as_people_amended_it(action: str, guard: str) 
     answer = await session.call_tool(action, BOX)
     assert tools.acts == [("give", "b-2")] * (action == "give")
     assert (answer.call_id == held.call_id) is (action == "give")
+
+
+WAYS = """
+handbook: parcels
+actions:
+  look: {input: {box: string}, read_only: true}
+  weigh: {input: {box: string}, read_only: true}
+  scan: {input: {box: string}, read_only: true}
+  post: {input: {box: string}, irreversible: true, confirm: false}
+predicates:
+  paid(box): {says: "Box {box} is paid.", verify: look(box), verdict: result.customer == 'bob'}
+  light(box): {says: "Box {box} is light.", verify: weigh(box), verdict: result.customer == 'anna'}
+  safe(box): {says: "Box {box} is safe.", verify: scan(box), verdict: result.customer == 'anna'}
+procedures:
+  %s
+"""
+PAID, SCANNED, LIGHT = (
+    "paid_post: {action: post, requires: paid(box)}",
+    "scanned_post: {action: post, requires: [light(box), safe(box)]}",
+    "light_post: {action: post, requires: light(box)}",
+)
+
+
+@pytest.mark.parametrize("ways", list(permutations([PAID, SCANNED, LIGHT])))
+async def test_of_several_procedures_the_nearest_open_one_is_advised(ways: list[str]) -> None:
+    """One is refused by its answer, one needs two calls, one needs a single call."""
+    tools = Depot()
+    programs = programs_of(WAYS % "\n  ".join(ways))
+    session = await opened(programs=programs, tools=tools, settings=Settings(guard="ask"))
+    await session.call_tool("look", BOX)
+    blocked = await session.call_tool("post", BOX)
+    assert "First call `weigh(" in blocked.problem
+    assert "scan" not in blocked.problem
+    await session.call_tool("weigh", BOX)
+    await session.call_tool("post", BOX)
+    assert tools.made[-1] == ("post", BOX)
