@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ from sopilot.handbook.fields import Field, Fields
 from sopilot.handbook.grammar import ARGUMENTS, NOW, USER, VERDICT_NAMES, is_identifier
 from sopilot.handbook.model import ActionCall, Predicate, Recipe, asking
 from sopilot.handbook.nodes import ListNode, MapNode, Node, ScalarNode, Spot
-from sopilot.handbook.read_calls import Scope, Signatures, read_signature
+from sopilot.handbook.read_calls import Scope, Signature, Signatures, read_signature
 from sopilot.handbook.read_recipes import read_action_call, read_recipes, resolved_recipe
 from sopilot.handbook.requirements import Path
 from sopilot.handbook.yaml import flow, scalars
@@ -29,22 +28,14 @@ _NOT_BOUND = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Declaration:
-    name: str
-    parameters: tuple[str, ...]
-    entry: Field
-
-
 def declare(
-    report: DiagnosticCollector, entry: Field, known: Mapping[str, Declaration]
-) -> Declaration | None:
-    key = entry.key
+    report: DiagnosticCollector, key: ScalarNode, known: Mapping[str, Field]
+) -> Signature | None:
     signature = read_signature(report, key, "a predicate")
     if signature is None:
         return None
     if signature.name in known:
-        first = known[signature.name].entry.key
+        first = known[signature.name].key
         message = f"the predicate `{signature.name}` is already declared on line {first.line}"
         help = "predicates need different names, even with different parameters: rename one"
         report.error("duplicate-predicate", message, key, help)
@@ -52,18 +43,18 @@ def declare(
     for name, at in signature.parameters.items():
         if name in VERDICT_NAMES:
             fields.reserved(report, at, name, "no parameter can have this name")
-    return Declaration(signature.name, tuple(signature.parameters), entry)
+    return signature
 
 
-def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicate:
+def read_predicate(name: str, entry: Field, signatures: Signatures) -> Predicate:
     report, constants = signatures.report, signatures.constants
-    key, value = declaration.entry
-    what = f"the predicate `{declaration.name}`"
+    key, value = entry
+    what = f"the predicate `{name}`"
     result = fields.fields(report, value, keys(PREDICATE), what)
-    names = declaration.parameters
+    names = signatures.predicates[name]
     scope = Scope(signatures, what, frozenset(names), open=True, answers=True)
     known = scope.names | constants.keys()
-    asks = _asks(report, result, declaration, constants)
+    asks = _asks(result, name, signatures)
     is_map = isinstance(value, MapNode)
     if is_map and "says" not in result:
         fields.missing(report, key, "says", what)
@@ -102,7 +93,7 @@ def read_predicate(declaration: Declaration, signatures: Signatures) -> Predicat
     if "principal" in result and "established_by" not in result:
         message = f"{what} isn't a gate, so it can't identify the principal"
         report.error("principal-without-gate", message, result["principal"].key)
-    predicate = Predicate(declaration.name, declaration.parameters, tool_free=tool_free, **read)
+    predicate = Predicate(name, names, tool_free=tool_free, **read)
     if by_user != bool(predicate.question):
         message = f"{what} needs both `verify: user` and a `question`"
         report.error("question-without-user", message, key)
@@ -223,18 +214,14 @@ def _mention(verify: Field, name: str) -> tuple[ScalarNode, Spot | ScalarNode]:
     return verify.key, verify.key
 
 
-def _asks(
-    report: DiagnosticCollector,
-    result: Fields,
-    declaration: Declaration,
-    constants: Mapping[str, Any],
-) -> tuple[str, ...]:
+def _asks(result: Fields, predicate: str, signatures: Signatures) -> tuple[str, ...]:
     """Values that only the user has."""
+    report = signatures.report
     if "ask" not in result:
         return ()
     parameters = {
-        **dict.fromkeys(constants, "the handbook"),
-        **dict.fromkeys(declaration.parameters, f"`{declaration.name}`"),
+        **dict.fromkeys(signatures.constants, "the handbook"),
+        **dict.fromkeys(signatures.predicates[predicate], f"`{predicate}`"),
     }
     names: list[str] = []
     for item in fields.one_or_more(result["ask"].value):

@@ -16,10 +16,8 @@ from sopilot.handbook.field_tables import SECTIONS
 from sopilot.handbook.fields import Field, Fields
 from sopilot.handbook.grammar import HANDBOOK_NAME, VERDICT_NAMES
 from sopilot.handbook.model import (
-    Action,
     Handbook,
     Input,
-    Predicate,
     Procedure,
     computed_name,
     confirmed_name,
@@ -27,7 +25,7 @@ from sopilot.handbook.model import (
 from sopilot.handbook.nodes import MapNode, Node, ScalarNode, Spot
 from sopilot.handbook.read_actions import read_action, read_action_fields
 from sopilot.handbook.read_calls import Signatures
-from sopilot.handbook.read_predicates import Declaration, declare, read_predicate
+from sopilot.handbook.read_predicates import declare, read_predicate
 from sopilot.handbook.read_procedures import read_named_requirement, read_procedure
 from sopilot.handbook.yaml import json_value, parse_nodes, spot_of
 from sopilot.messages.diagnostic import Diagnostic, DiagnosticCollector
@@ -78,22 +76,23 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
             read, body = read_action_fields(report, entry)
             inputs[action_name] = (entry, read, body)
             signatures.actions[action_name] = tuple(item.name for item in read)
-    declared: dict[str, Declaration] = {}
+    declared: dict[str, Field] = {}
     for entry in _section(report, result, "predicates"):
-        declaration = declare(report, entry, declared)
-        if declaration is not None:
-            declared[declaration.name] = declaration
-            signatures.predicates[declaration.name] = declaration.parameters
+        signature = declare(report, entry.key, declared)
+        if signature is not None:
+            declared[signature.name] = entry
+            signatures.predicates[signature.name] = tuple(signature.parameters)
         else:
             signatures.broken.add(re.split(r"[^A-Za-z0-9_]", entry.key.text.strip(), maxsplit=1)[0])
     for entry in _section(report, result, "requirements"):
         read_named_requirement(entry, signatures)
-    actions: dict[str, Action] = {
+    actions = {
         action_name: read_action(action_name, read, body, signatures)
         for action_name, (_, read, body) in inputs.items()
     }
-    predicates: dict[str, Predicate] = {
-        item.name: read_predicate(item, signatures) for item in declared.values()
+    predicates = {
+        predicate: read_predicate(predicate, entry, signatures)
+        for predicate, entry in declared.items()
     }
     procedures: dict[str, Procedure] = {}
     goals: dict[str, ScalarNode] = {}
@@ -103,7 +102,7 @@ def _handbook(report: DiagnosticCollector, root: Node) -> Handbook | None:
             procedures[goal.name] = goal
             goals[goal.name] = entry.key
     handbook = Handbook(name, says, constants, actions, predicates, procedures)
-    places = {item.name: item.entry.key for item in declared.values()}
+    places = {item: entry.key for item, entry in declared.items()}
     for procedure in procedures.values():
         made = [computed_name(procedure, item) for item in procedure.computed]
         places |= dict.fromkeys([*made, confirmed_name(procedure)], goals[procedure.name])
