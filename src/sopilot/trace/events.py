@@ -73,10 +73,6 @@ Text = str | Mapping[str, JSON]
 """Free text; a mapping is a reference to text that is stored elsewhere."""
 
 
-def _none() -> dict[str, JSON]:
-    return {}
-
-
 @dataclass(frozen=True, slots=True)
 class Start:
     """``act`` is the label of a goal action that an agent called by itself: the process starts at
@@ -84,7 +80,7 @@ class Start:
 
     kind: ClassVar[str] = "start"
     goal: str
-    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
     act: str = ""
 
 
@@ -93,7 +89,7 @@ class Amend:
     """Change values of the running process; checks that depended on them are open again."""
 
     kind: ClassVar[str] = "amend"
-    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +98,7 @@ class Call:
 
     kind: ClassVar[str] = "call"
     function: str | None = None
-    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +113,7 @@ class Return:
     holds: bool | None = None
     evidence: tuple[str, ...] = ()
     value: JSON = None
-    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
     undecided: bool = False
 
 
@@ -154,7 +150,7 @@ class DomainCall:
     kind: ClassVar[str] = "domain_call"
     call_id: str
     action: str
-    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
     licence: Mapping[str, JSON] | None = None
     amended: bool = False
 
@@ -192,9 +188,9 @@ class Decision:
     call_id: str
     by: str = ""
     role: str = ""
-    arguments: Mapping[str, JSON] = field(default_factory=_none)
+    arguments: Mapping[str, JSON] = field(default_factory=dict)
     reason: Text = ""
-    principal: Mapping[str, JSON] = field(default_factory=_none)
+    principal: Mapping[str, JSON] = field(default_factory=dict)
 
 
 CLOCK = "clock"
@@ -213,7 +209,7 @@ class Note:
 
     kind: ClassVar[str] = "note"
     name: str
-    details: Mapping[str, JSON] = field(default_factory=_none)
+    details: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
