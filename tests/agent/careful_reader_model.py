@@ -16,6 +16,7 @@ from sopilot.program.model import Act, Kind, Program
 from sopilot.protocols import ModelReply, ModelRequest, ToolCall
 from sopilot.trace.events import Return
 from sopilot.views.step_tool import IN_PASSING, parse_steps
+from sopilot_lab.experiments.misbehaviour import frame_in
 
 
 def readers(programs: Mapping[str, Program]) -> frozenset[str]:
@@ -55,7 +56,7 @@ class CarefulReader:
 
     def _one_more(self, request: ModelRequest) -> ModelReply | None:
         facts = read_facts(request)
-        head = facts.frame_text.splitlines()[0]
+        head = frame_in(request).splitlines()[0]
         if head in self._read_for:
             return None
         self._read_for.add(head)
