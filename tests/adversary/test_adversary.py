@@ -159,3 +159,11 @@ def test_a_yes_in_doubt_is_used_up_by_the_call_that_people_let_through() -> None
     done = safety.perform(safety.Task("session", 13_000_212, 5_000))
     assert done.tally.denied == []
     assert done.tally.apart == []
+
+
+def test_the_runtime_reads_no_account_before_the_login_that_the_read_requires() -> None:
+    """The login stood in the requirement as an option, so the compiler put none in front."""
+    tally, _ = campaign(13_000_056, moves=300, through="guard-auto", audited=True, first=8)
+    assert tally.denied == []
+    assert tally.apart == []
+    assert tally.own_calls > 0

@@ -678,7 +678,7 @@ class GateEvidence(LeafEvidence):
             # Of the gate itself the latest answer is judged.
             return gate.function.verdict is not None
         newest = self.moment.newest(call.action, call.arguments)
-        if newest is None or not newest.ok:
+        if call.awaited or call.unknown or newest is None or not newest.ok:
             return False
         answers = RecipeAnswers({opening.answer: newest.value}, newest.value, ())
         return self.moment.evidence(gate, self.values).verdict(answers) is True

@@ -292,6 +292,10 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "only a model has judged it, and the handbook doesn't allow that",
         "只有模型作出判断，而手册不允许",
     ),
+    "not-reread": (
+        "`{action}` must be read again first, but what it requires isn't proven now",
+        "须先再次读取 `{action}`，但它所要求的现在未被证明",
+    ),
     "not-done-at": ("`{place}` was not done", "`{place}` 尚未完成"),
     "computed-otherwise": (
         "`{name}` would now have a different value: start the goal again to recompute it",

@@ -303,9 +303,20 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
+class Prerequisite:
+    """A predicate that must come out as ``wanted`` before a call; ``Local`` arguments are inputs of
+    the call."""
+
+    predicate: str
+    arguments: Arguments = ()
+    wanted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ActionFacts:
     """Facts of an action for proofs. ``inputs`` are JSON Schemas by name; ``None`` as topics means
-    everything."""
+    everything. A verifier, or the action that opens a gate, ``requires`` one prerequisite of each
+    group."""
 
     inputs: Mapping[str, Mapping[str, object]]
     required: tuple[str, ...] = ()
@@ -313,6 +324,7 @@ class ActionFacts:
     reads: tuple[str, ...] | None = None
     shared: bool = False
     """Whether its answers and gates count on every connection to its server (P8)."""
+    requires: tuple[tuple[Prerequisite, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +405,7 @@ def _both(facts: ActionFacts, other: ActionFacts) -> ActionFacts:
         _either(facts.changes, other.changes),
         _either(facts.reads, other.reads),
         facts.shared and other.shared,
+        tuple(dict.fromkeys((*facts.requires, *other.requires))),
     )
 
 
