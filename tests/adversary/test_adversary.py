@@ -17,8 +17,9 @@ from adversary.sabotage import SABOTAGES, sabotaged
 from adversary.small_handbooks import small_cases
 
 SEED = 8
-OF_BOTH = {"P13 look-alikes differ"}
-"""Guard and audit evaluate expressions by one evaluator: only the simulator finds these."""
+OF_BOTH = {"P13 look-alikes differ", "a gate for any answer"}
+"""Guard and audit evaluate expressions by one evaluator, and judge by one rule whether an answer
+opens a gate: only the simulator finds these."""
 SHOWN_IN = {
     "P2 evidence about anybody": 11,
     "P3 half of a recipe": 4,

@@ -55,7 +55,7 @@ class Bank(AnsweringTools):
 
     def answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         if name == "login":
-            return ToolResult(arguments["password"] == "sesame", "hello")
+            return ToolResult(arguments["password"] == "sesame", {"hello": arguments["customer"]})
         return ToolResult(True, {"balance": 417})
 
 

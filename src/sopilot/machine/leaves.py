@@ -31,7 +31,6 @@ from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Kind, Prerequisite
 from sopilot.program.walk import passed_values
 from sopilot.trace.events import Return
-from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON, Judge, holds_stand_in, key_of, look_the_same, same
 from sopilot.values.schema import violation
 from sopilot.values.text import quote_value
@@ -518,8 +517,7 @@ class Prover:
         if opened is not None and opened.success_call > shutting.touched and not shutting.pending:
             if opened.success_call < renewed(self.programs, self.configuration, act.action):  # P8
                 return self._undecided(layout, sentence("earlier-connection", action=act.action))
-            answered = layout.function.verdict is None and not layout.function.is_fact
-            if answered and not shows_success(opened.success_value):
+            if not layout.function.opened_by(opened.success_value):
                 why = sentence("answer-opens-nothing", action=act.action, seq=opened.succeeded)
                 return self._undecided(layout, why)
             return _Opened(opened, opening.overlapping)

@@ -13,6 +13,7 @@ from typing import Any
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.grammar import NOW
 from sopilot.handbook.requirements import Constant, Path
+from sopilot.values.answers import shows_success
 
 FORMAT = 1
 """Version of the program artifact."""
@@ -282,6 +283,10 @@ class Function:
         """The ways to verify it, the one in its steps first."""
         main = tuple([step for step in self.steps if isinstance(step, Act)])
         return (main, *self.fallbacks) if main else self.fallbacks
+
+    def opened_by(self, answer: object) -> bool:
+        """Whether the success of its call with this answer opens the gate, before its verdict."""
+        return self.verdict is not None or self.is_fact or shows_success(answer)
 
     @property
     def is_fact(self) -> bool:
