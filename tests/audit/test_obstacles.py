@@ -43,6 +43,14 @@ def test_a_goal_that_cannot_be_carried_out_may_be_refused(desk: Desk, obstacle: 
         assert f"    could not be carried out: {obstacle}" in render_text(report)
 
 
+@pytest.mark.parametrize(("user", "caused"), [("ann", True), ("bob", False)])
+def test_a_check_that_cannot_be_made_is_about_the_same_values(user: str, caused: bool) -> None:
+    desk = Desk().log_in().do(Call())
+    report = desk.tool("read_balance", {"user": user}, "busy", ok=False).do(Fail("no")).report()
+    assert ("refusal-without-cause" in codes(report)) is not caused
+    assert report.refusals[0].obstacle.startswith("`read_balance` failed") is caused
+
+
 def test_whose_goal_was_carried_out_refuses_nothing() -> None:
     report = ready().approve().pay().do(Fail("so")).report()
     assert "refusal-without-cause" not in codes(report)
