@@ -6,7 +6,16 @@ import pytest
 from audit_desk import Desk, codes
 
 from sopilot.audit.text import render_text
-from sopilot.trace.events import AssistantSaid, Call, Decision, Fail, Note, Start, UserSaid
+from sopilot.trace.events import (
+    AssistantSaid,
+    Call,
+    Decision,
+    Fail,
+    Note,
+    Return,
+    Start,
+    UserSaid,
+)
 
 NOT_OFFERED = Note("not_offered", {"actions": ["pay"]})
 
@@ -140,3 +149,14 @@ def test_what_the_user_was_asked_for_and_did_not_give(
     assert (codes(report) == []) is obstacle
     said = "the user was asked and did not give `user`"
     assert [one.obstacle for one in report.refusals] == [said if obstacle else ""]
+
+
+@pytest.mark.parametrize(("answers", "opened"), [((True, "no"), False), (("no", True), True)])
+def test_of_two_answers_of_a_login_the_newest_counts(
+    answers: tuple[object, object], opened: bool
+) -> None:
+    desk = Desk().do(Start("pay", {"user": "ann", "amount": 5}), Call())
+    for answer in answers:
+        desk.tool("login", {"user": "ann", "password": "x"}, answer)
+    report = desk.do(Return(True)).report(ended=False)
+    assert ("unproven-verdict" in codes(report)) is not opened
