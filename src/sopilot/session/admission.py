@@ -85,7 +85,7 @@ async def admit(
     if not licence.missing and guarded.recheck:
         rechecked = await _recheck(session, licence, arguments)
         if isinstance(rechecked, Hold):
-            return await hold_call(session, action, arguments, call_id, rechecked)
+            return await hold_call(session, wish, rechecked)
         licence = rechecked
     if not licence.missing:
         await _drop_doubted(session, action, arguments, but=wish.call_id if amended else "")
