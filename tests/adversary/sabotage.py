@@ -21,7 +21,7 @@ from sopilot.machine import evidence, leaves, observations
 from sopilot.machine.leaves import Prover
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
 from sopilot.machine.state import NEVER, CallRecord
-from sopilot.program.model import Kind
+from sopilot.program.model import Function, Kind
 from sopilot.proof import guard, licence
 from sopilot.proof.licence import Licence
 from sopilot.protocols import ToolResult
@@ -204,8 +204,8 @@ def _gate_for_anybody(real: Any, self: Prover, layout: Any, values: Mapping[str,
     return found._replace(holds=True) if is_open else found
 
 
-@sabotage("a gate for any answer", leaves, attribute="shows_success")
-def _any_answer_opens(real: Any, answer: JSON) -> bool:
+@sabotage("a gate for any answer", Function, attribute="opened_by")
+def _any_answer_opens(real: Any, self: Function, answer: JSON) -> bool:
     """A login that answers nothing, or an error, opens a gate."""
     return True
 

@@ -17,8 +17,9 @@ from adversary.sabotage import SABOTAGES, sabotaged
 from adversary.small_handbooks import small_cases
 
 SEED = 8
-OF_BOTH = {"P13 look-alikes differ"}
-"""Guard and audit evaluate expressions by one evaluator: only the simulator finds these."""
+OF_BOTH = {"P13 look-alikes differ", "a gate for any answer"}
+"""Guard and audit evaluate expressions by one evaluator, and judge by one rule whether an answer
+opens a gate: only the simulator finds these."""
 SHOWN_IN = {
     "P2 evidence about anybody": 11,
     "P3 half of a recipe": 4,
@@ -159,3 +160,11 @@ def test_a_yes_in_doubt_is_used_up_by_the_call_that_people_let_through() -> None
     done = safety.perform(safety.Task("session", 13_000_212, 5_000))
     assert done.tally.denied == []
     assert done.tally.apart == []
+
+
+def test_the_runtime_reads_no_account_before_the_login_that_the_read_requires() -> None:
+    """The login stood in the requirement as an option, so the compiler put none in front."""
+    tally, _ = campaign(13_000_056, moves=300, through="guard-auto", audited=True, first=8)
+    assert tally.denied == []
+    assert tally.apart == []
+    assert tally.own_calls > 0

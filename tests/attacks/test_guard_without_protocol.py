@@ -55,7 +55,7 @@ class Bank(AnsweringTools):
 
     def answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
         if name == "login":
-            return ToolResult(arguments["password"] == "sesame", "hello")
+            return ToolResult(arguments["password"] == "sesame", {"hello": arguments["customer"]})
         return ToolResult(True, {"balance": 417})
 
 
@@ -273,3 +273,147 @@ async def test_no_secret_shows_in_an_answer_or_in_the_trace(guard: str) -> None:
     assert not any("sesame" in text for text in texts[:-1])
     shown = [repr(sealed.event.payload) for sealed in session.events]
     assert not any("sesame" in text for text in shown[:-3])
+
+
+PRIVATE = """
+handbook: private
+actions:
+  login: {input: {user: string, password: {type: string, secret: true}}, changes: []}
+  ring: {input: {user: string, code: {type: string, secret: true}}, changes: []}
+  logout: {input: {user: string}, changes: []}
+  list_cards: {input: {user: string}, read_only: true}
+  read_card: {input: {user: string, card: string}, read_only: true, requires: logged_in(user)}
+  read_account: {input: {user: string}, read_only: true, requires: logged_in(user)}
+  pay: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  logged_in(user):
+    says: "{user} has logged in."
+    established_by: login(user, password)
+    closed_by: logout(user)
+  rang(user): {says: "{user} rang.", established_by: "ring(user, code)"}
+  solvent(user): {says: Solvent., verify: read_account(user), verdict: result.balance > 0}
+  cards_valid(user):
+    says: Every card is valid.
+    verify:
+      all:
+        - list_cards(user)
+        - {call: "read_card(user, card)", for_each: list_cards.cards as card}
+    verdict: results.read_card.all(it, it.valid)
+procedures:
+  pay: {requires: REQUIRES}
+"""
+
+
+class PrivateBank(AnsweringTools):
+    """``leaks`` are the reads that it answered to somebody who wasn't logged in."""
+
+    def __init__(self) -> None:
+        super().__init__(self.answer)
+        self.logged_in: set[JSON] = set()
+        self.leaks: list[str] = []
+        self.paid = 0
+
+    def answer(self, name: str, arguments: Mapping[str, JSON]) -> ToolResult:
+        user = arguments["user"]
+        if name == "login":
+            if arguments["password"] != "sesame":
+                return ToolResult(False, {"error": "wrong password"})
+            self.logged_in.add(user)
+        elif name == "logout":
+            self.logged_in.discard(user)
+        elif name.startswith("read_") and user not in self.logged_in:
+            self.leaks.append(name)
+        self.paid += name == "pay"
+        value = {"balance": 9, "valid": True, "cards": ["k-1", "k-2"]}
+        return ToolResult(True, True if name in ("login", "ring", "logout") else value)
+
+
+_READ_BEFORE_ITS_GATE = [
+    "{first: [logged_in(user), solvent(user)]}",
+    "{any: [logged_in(user), solvent(user)]}",
+    "{any: [logged_in(user), {not: solvent(user)}]}",
+    "{any: [logged_in(user), {all: [rang(user), cards_valid(user)]}]}",
+    "[solvent(user)]",
+    "{in_order: [cards_valid(user), logged_in(user)]}",
+]
+
+
+@pytest.mark.parametrize("requires", _READ_BEFORE_ITS_GATE)
+async def test_the_runtime_reads_nothing_whose_own_gate_is_shut(requires: str) -> None:
+    bank = PrivateBank()
+    session = await opened(bank, "auto", PRIVATE.replace("REQUIRES", requires))
+    text = await call(session, "pay", user="anna")
+    assert (bank.leaks, bank.paid) == ([], 0)
+    assert 'login(user="anna"' in text
+    assert "read_" not in text.partition("login")[0]
+    session.supplied["password"] = "sesame"
+    await call(session, "pay", user="anna")
+    assert (bank.leaks, bank.paid) == ([], 1)
+    assert findings(session) == []
+
+
+@pytest.mark.parametrize("requires", _READ_BEFORE_ITS_GATE)
+async def test_a_login_that_fails_opens_no_read(requires: str) -> None:
+    bank = PrivateBank()
+    session = await opened(bank, "auto", PRIVATE.replace("REQUIRES", requires))
+    session.supplied["password"] = "wrong"
+    await call(session, "pay", user="anna")
+    await call(session, "pay", user="anna")
+    assert (bank.leaks, bank.paid) == ([], 0)
+    assert findings(session) == []
+
+
+@pytest.mark.parametrize("requires", _READ_BEFORE_ITS_GATE)
+async def test_an_agent_is_told_of_the_gate_before_the_read_behind_it(requires: str) -> None:
+    bank = PrivateBank()
+    session = await opened(bank, "ask", PRIVATE.replace("REQUIRES", requires))
+    for _ in range(4):
+        answer = await session.call_tool("pay", {"user": "anna"})
+        if answer.status is CallStatus.DONE:
+            break
+        assert answer.plan is not None
+        for need in answer.plan.needs:
+            for wanted in need.calls:
+                secrets = dict.fromkeys(wanted.open, "sesame")
+                await session.call_tool(wanted.act.action, {**wanted.arguments, **secrets})
+    assert (bank.leaks, bank.paid) == ([], 1)
+    assert findings(session) == []
+
+
+async def test_the_runtime_reads_only_behind_one_of_several_gates() -> None:
+    """A requirement with options isn't a gate that the compiler hoists."""
+    book = PRIVATE.replace("REQUIRES", "[any: [logged_in(user), rang(user)], solvent(user)]")
+    book = book.replace(
+        "read_account: {input: {user: string}, read_only: true, requires: logged_in(user)}",
+        "read_account: {input: {user: string}, read_only: true,"
+        " requires: {any: [logged_in(user), rang(user)]}}",
+    )
+    bank = PrivateBank()
+    session = await opened(bank, "auto", book)
+    await call(session, "pay", user="anna")
+    assert bank.given("read_account") == []
+    await call(session, "login", user="bob", password="sesame")
+    await call(session, "pay", user="anna")
+    assert bank.given("read_account") == []
+    await call(session, "ring", user="anna", code="1")
+    await call(session, "pay", user="anna")
+    assert bank.given("read_account") == [{"user": "anna"}]
+    assert bank.paid == 1
+    assert findings(session) == []
+
+
+async def test_nothing_is_read_again_behind_a_gate_that_was_closed() -> None:
+    bank = PrivateBank()
+    book = PRIVATE.replace("REQUIRES", "{first: [logged_in(user), solvent(user)]}")
+    book = book.replace("irreversible: true,", "irreversible: true, recheck: true,")
+    session = await opened(bank, "ask", book)
+    await call(session, "login", user="anna", password="sesame")
+    await call(session, "read_account", user="anna")
+    await call(session, "logout", user="anna")
+    text = await call(session, "pay", user="anna")
+    assert (bank.leaks, bank.paid) == ([], 0), text
+    assert findings(session) == []
+    await call(session, "login", user="anna", password="sesame")
+    await call(session, "pay", user="anna")
+    assert (bank.leaks, bank.paid) == ([], 1)
+    assert findings(session) == []

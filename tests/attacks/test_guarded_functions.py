@@ -51,16 +51,20 @@ NO_SUCCESS: list[Any] = [
     {"result": False}, {"status": "error"}, {"status": 401}, "false", "null", "0", "  ", "None",
     '\n{"ok": false}', "ERROR: wrong password", {"status": "failed"}, [False], [{"error": "no"}],
     ["Error: wrong password", "try again"],
+    # Only a verdict knows what these mean.
+    "denied", "Access denied", "Fehler: falsches Passwort", "known", 7, {"authenticated": False},
+    {"customer": None}, {"status": "denied"}, {"result": "denied", "id": 1}, ["denied"],
+    [{"customer": "anna"}, "denied"], '{"authenticated": false}',
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("fails_next", [False, True])
 @pytest.mark.parametrize("answer", NO_SUCCESS, ids=repr)
-def test_an_answer_that_is_empty_or_reports_an_error_opens_no_gate(
+def test_an_answer_that_is_no_clear_success_opens_no_gate(
     tmp_path: Path, answer: Any, fails_next: bool
 ) -> None:
     """Although the login that answers it doesn't raise. A later failure doesn't hide the answer."""
-    shop, answers = Shop(), [answer, "known"]
+    shop, answers = Shop(), [answer, {"customer": "anna"}]
 
     def login(customer: str, password: str) -> Any:
         if not answers:
@@ -74,9 +78,9 @@ def test_an_answer_that_is_empty_or_reports_an_error_opens_no_gate(
             answers.clear()
             with pytest.raises(sopilot.ToolFailed):
                 login("anna", "guess")
-            answers.append("known")
+            answers.append(True)
         find_order("anna", "o-1")
-        with pytest.raises(sopilot.NotCarriedOut, match=r"busy|nothing or an error"):
+        with pytest.raises(sopilot.NotCarriedOut, match=r"busy|opens no gate"):
             refund("anna", "o-1", 50)
         assert shop.paid == []
         login("anna", "guess")

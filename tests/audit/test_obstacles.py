@@ -6,7 +6,16 @@ import pytest
 from audit_desk import Desk, codes
 
 from sopilot.audit.text import render_text
-from sopilot.trace.events import AssistantSaid, Call, Decision, Fail, Note, Start, UserSaid
+from sopilot.trace.events import (
+    AssistantSaid,
+    Call,
+    Decision,
+    Fail,
+    Note,
+    Return,
+    Start,
+    UserSaid,
+)
 
 NOT_OFFERED = Note("not_offered", {"actions": ["pay"]})
 
@@ -41,6 +50,14 @@ def test_a_goal_that_cannot_be_carried_out_may_be_refused(desk: Desk, obstacle: 
     if obstacle is not None:
         assert report.clean
         assert f"    could not be carried out: {obstacle}" in render_text(report)
+
+
+@pytest.mark.parametrize(("user", "caused"), [("ann", True), ("bob", False)])
+def test_a_check_that_cannot_be_made_is_about_the_same_values(user: str, caused: bool) -> None:
+    desk = Desk().log_in().do(Call())
+    report = desk.tool("read_balance", {"user": user}, "busy", ok=False).do(Fail("no")).report()
+    assert ("refusal-without-cause" in codes(report)) is not caused
+    assert report.refusals[0].obstacle.startswith("`read_balance` failed") is caused
 
 
 def test_whose_goal_was_carried_out_refuses_nothing() -> None:
@@ -132,3 +149,14 @@ def test_what_the_user_was_asked_for_and_did_not_give(
     assert (codes(report) == []) is obstacle
     said = "the user was asked and did not give `user`"
     assert [one.obstacle for one in report.refusals] == [said if obstacle else ""]
+
+
+@pytest.mark.parametrize(("answers", "opened"), [((True, "no"), False), (("no", True), True)])
+def test_of_two_answers_of_a_login_the_newest_counts(
+    answers: tuple[object, object], opened: bool
+) -> None:
+    desk = Desk().do(Start("pay", {"user": "ann", "amount": 5}), Call())
+    for answer in answers:
+        desk.tool("login", {"user": "ann", "password": "x"}, answer)
+    report = desk.do(Return(True)).report(ended=False)
+    assert ("unproven-verdict" in codes(report)) is not opened

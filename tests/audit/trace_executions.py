@@ -204,7 +204,9 @@ class Execution:
 
     def answer(self, action: str, arguments: Mapping[str, Any]) -> Any:
         subject = arguments.get("v")
-        return {name: self.truth(name, subject) for name in self.world.handbook.predicates}
+        truths = {name: self.truth(name, subject) for name in self.world.handbook.predicates}
+        # What opens a gate without a verdict says no to nothing.
+        return {"opened": subject} if action.startswith("open") else truths
 
     def goal_call(self, here: Position, *, approve: bool = True) -> str:
         """The id of a call of the goal, approved where it must be."""

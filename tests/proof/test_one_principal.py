@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +18,8 @@ from attack_desk import (
     without_proof,
 )
 
+from sopilot.audit.audit import audit_trace
+from sopilot.protocols import ToolResult
 from sopilot.trace.events import Complete
 from sopilot.values.json import JSON
 
@@ -258,3 +261,42 @@ async def test_a_login_under_way_may_be_somebody_elses(
         else:
             await desk.done("pay", user="ann")
     assert unproven(desk) == set()
+
+
+OWNER_OR_CUSTOMER = SAME_PARAMETER.replace(
+    "any: [mailed(customer), phoned(customer)], owned(order, customer)",
+    "any: [mailed(customer), owned(order, customer)]",
+)
+
+
+@pytest.mark.parametrize("first", ["awaited", "broke off"])
+async def test_a_call_without_an_answer_identifies_nobody_whatever_the_same_call_answers(
+    first: str,
+) -> None:
+    """It may be carried out later. Guard and audit both leave the gate undecided."""
+    counter = Counter()
+    broken = [first == "broke off"]
+
+    def answer(name: str, given: Mapping[str, JSON]) -> Any:
+        if name == "by_phone" and broken.pop():
+            return ToolResult(False, {"error": "no answer in time"}, unknown=True)
+        return counter.answer(name, given)
+
+    desk = await open_desk(OWNER_OR_CUSTOMER, answer)
+    await desk.call("by_mail", email="a@x")
+    async with AsyncExitStack() as stack:
+        if first == "awaited":
+            await stack.enter_async_context(under_way(desk, "by_phone", number="11"))
+        else:
+            await desk.call("by_phone", number="11")
+        broken[:] = [False, False]
+        await desk.call("by_phone", number="11")
+        await desk.start("cancel", order="o", customer="anna")
+        await desk.push({"read_order": {"order": "o"}})
+        await desk.done("cancel", order="o", customer="anna")
+    events = desk.session.own_events
+    (licence,) = (item.payload["licence"] for item in events if item.payload.get("licence"))
+    judged = {leaf["predicate"]: leaf["holds"] for leaf in licence["leaves"]}
+    assert judged == {"mailed": None, "owned": True}
+    report = audit_trace(desk.session.programs.programs, events, judge=desk.session.judge)
+    assert "guard-disagrees" not in [finding.code for finding in report.findings]

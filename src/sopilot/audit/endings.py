@@ -18,7 +18,7 @@ from sopilot.audit.state import (
     filled_sentence,
     step_of,
 )
-from sopilot.machine.evidence import frame_results
+from sopilot.machine.evidence import admissible, frame_results
 from sopilot.machine.layout import Position
 from sopilot.machine.moves import blamed
 from sopilot.machine.state import Frame
@@ -251,10 +251,9 @@ def _obstacle(run: AuditState, process: ProcessView, here: Position) -> str:
 
 
 def _failed_verifier(here: Position) -> str:
-    """Why a check can't be made: its verifier failed, and no recipe is answered."""
-    verifiers = {act.action for act in here.layout.recipe_acts}
+    """Why a check can't be made: its verifier failed for its values, and no recipe is answered."""
     tried = frame_results(here)
-    failed = [item for item in tried if item.action in verifiers and not item.ok]
+    failed = [item for item in tried if not item.ok and admissible(here, item)]
     if not failed or covered(here, [item for item in tried if item.ok]):
         return ""
     last = failed[-1]

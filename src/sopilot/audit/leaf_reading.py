@@ -26,9 +26,9 @@ from sopilot.machine.recipes import MOST_ELEMENTS
 from sopilot.machine.state import ProofLevel
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
-from sopilot.program.model import Act, ActionFacts, Kind, Local, Unknown
+from sopilot.program.model import Act, ActionFacts, Function, Kind, Local, Unknown
 from sopilot.trace.redaction import has_withheld, is_reference
-from sopilot.values.answers import DECISIVE, shows_success
+from sopilot.values.answers import DECISIVE
 from sopilot.values.json import (
     JSON,
     MISSING,
@@ -527,13 +527,21 @@ def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
 # --- gates ----------------------------------------------------------------------------------
 
 
-def shows_open(answer: JSON) -> bool:
-    """Whether an answer opens a gate without a verdict; ``Unreadable`` if what decides it is
+_SAYING_NO = {len(spelled) for spelled in ("false", "null")}
+"""The size of a withheld field that may say no; any other is data."""
+
+
+def opens(gate: Function, answer: JSON) -> bool:
+    """Whether an answer opens the gate, before its verdict; ``Unreadable`` if what decides it is
     withheld."""
-    parts = [answer.get(name) for name in DECISIVE] if isinstance(answer, Mapping) else []
-    if any(map(is_reference, (answer, *parts))):
-        raise Unreadable
-    return shows_success(answer)
+    if gate.verdict is None and not gate.is_fact:
+        fields = answer.items() if isinstance(answer, Mapping) else ()
+        hidden = [(name, item["bytes"]) for name, item in fields if is_reference(item)]
+        if is_reference(answer) or any(
+            name in DECISIVE or size in _SAYING_NO for name, size in hidden
+        ):
+            raise Unreadable
+    return gate.opened_by(answer)
 
 
 class GateEvidence(LeafEvidence):
@@ -586,8 +594,8 @@ class GateEvidence(LeafEvidence):
         evidence = tuple(sorted(seqs))
         function = self.layout.function
         if function.verdict is None:
-            for call in () if function.is_fact else calls.values():
-                if not shows_open(call.value):
+            for call in calls.values():
+                if not opens(function, call.value):
                     seq = call.answered
                     why = sentence("answer-opens-nothing", action=call.action, seq=seq)
                     return self._lacking(VERDICT, why)
@@ -678,7 +686,7 @@ class GateEvidence(LeafEvidence):
             # Of the gate itself the latest answer is judged.
             return gate.function.verdict is not None
         newest = self.moment.newest(call.action, call.arguments)
-        if newest is None or not newest.ok:
+        if call.awaited or call.unknown or newest is None or not newest.ok:
             return False
         answers = RecipeAnswers({opening.answer: newest.value}, newest.value, ())
         return self.moment.evidence(gate, self.values).verdict(answers) is True

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sopilot.audit.guarded_calls import disagree
-from sopilot.audit.leaf_reading import Moment, RecipeAnswers, Unreadable, grade_of, shows_open
+from sopilot.audit.leaf_reading import Moment, RecipeAnswers, Unreadable, grade_of, opens
 from sopilot.audit.state import (
     AuditState,
     CheckMade,
@@ -276,12 +276,13 @@ class ReturnReview:
         if function.verdict is not None:
             return self._judged(telling)
         if function.kind is Kind.GATE and admitted:
-            # A gate is open when the action that opens it succeeded, and not before.
+            # A gate is open when the action that opens it succeeded, and not before. The newest
+            # answer says so, as for the guard.
             answers = [result.value for result in admitted if result.ok]
             if not answers:
                 return False, False
             try:
-                opened = function.is_fact or any(map(shows_open, answers))
+                opened = opens(function, answers[-1])
             except Unreadable:
                 return None, False
             return opened or None, not opened

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sopilot.audit.state import SessionCall
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.values.answers import is_error, is_failure, shows_success
+from sopilot.values.answers import is_error, is_failure, reports_nothing
 from sopilot.values.json import JSON, escape_references, parts_of, plain, plain_mapping, unique
 
 _TOOL_LIKE = re.compile(
@@ -499,7 +499,7 @@ def plain_outcome(native: object) -> Answer:
     """A failure is a call that did not happen; everything else is a success, if only a doubtful
     one."""
     ok = not is_failure(native)
-    return Answer(ok, native, ok, ok and (is_unclear(native) or not shows_success(native)))
+    return Answer(ok, native, ok, ok and (is_unclear(native) or reports_nothing(native)))
 
 
 def success_first_outcome(native: object) -> Answer:

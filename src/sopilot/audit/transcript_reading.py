@@ -356,9 +356,10 @@ class Reading:
 
 
 def _happened(calls: Sequence[SessionCall], *, opening: bool = False) -> Truth:
-    """Whether a call took effect. The answer to one that opens a gate must show it."""
-    made = [call for call in calls if call.ok and not call.unclear]
-    if any(not opening or shows_success(call.value) for call in made):
+    """Whether a call took effect. Of those that open a gate, the newest answer must show it."""
+    made = [call for call in calls if call.ok]
+    telling = made[-1:] if opening else made
+    if any(not call.unclear and (not opening or shows_success(call.value)) for call in telling):
         return True
     return None if made or any(call.awaited or call.unclear for call in calls) else False
 

@@ -47,6 +47,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.trace.chain import Head, SealedEvent
 from sopilot.trace.events import CLOCK, Actor, Event
 from sopilot.trace.redaction import is_reference
+from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON, Judge, plain, same
 
 SHOWN = frozenset({AGAINST, GATE, NEWER, STALE})
@@ -376,8 +377,13 @@ class Review:
                 why = sentence("audit.depends-on-time", predicate=leaf.predicate)
                 self._leave(call, why, leaf.predicate)
                 continue
-            unclear = [item for item in self._support(leaf, values) if item.unclear]
-            if unclear and self.handbook.predicates[leaf.predicate].verdict is None:
+            predicate = self.handbook.predicates[leaf.predicate]
+            unclear = [
+                item
+                for item in self._support(leaf, values)
+                if item.unclear or (predicate.is_gate and not shows_success(item.value))
+            ]
+            if unclear and predicate.verdict is None:
                 why = sentence("audit.effect-unanswered", action=unclear[0].action)
                 explained = sentence("audit.of-predicate", predicate=leaf.predicate, why=why)
                 self._leave(call, explained, leaf.predicate)

@@ -12,8 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, product
 
-from sopilot.compiler.schedule import guard_of
+from sopilot.compiler.prerequisites import CONJUNCTION
+from sopilot.compiler.schedule import argument_of, guard_of
 from sopilot.handbook.model import (
     ASK_USER,
     BUILT_IN,
@@ -24,8 +26,8 @@ from sopilot.handbook.model import (
     Predicate,
     asked_about,
 )
-from sopilot.handbook.requirements import CallBinding, Leaf, Name, Path, leaves
-from sopilot.program.model import ActionFacts, Guarded
+from sopilot.handbook.requirements import CallBinding, Leaf, Name, Path, Tree, leaves
+from sopilot.program.model import ActionFacts, Guarded, Prerequisite
 from sopilot.values.schema import READ
 
 Schema = Mapping[str, object]
@@ -161,6 +163,22 @@ def _verifying(handbook: Handbook) -> set[str]:
     return {call.action for item in predicates for recipe in item.recipes for call in recipe}
 
 
+def _opening(handbook: Handbook) -> set[str]:
+    gates = (item.established_by for item in handbook.predicates.values())
+    return {call.action for call in gates if call is not None}
+
+
+def _prerequisites(requires: Tree, inputs: frozenset[str]) -> tuple[tuple[Prerequisite, ...], ...]:
+    """The tree as groups, of each of which one leaf must come out as wanted."""
+    if isinstance(requires, Leaf):
+        terms = ((name, argument_of(term, inputs)) for name, term in requires.arguments)
+        return ((Prerequisite(requires.predicate, tuple(terms), requires.wanted),),)
+    parts = [_prerequisites(child, inputs) for child in requires.children]
+    if isinstance(requires, CONJUNCTION):
+        return tuple(chain(*parts))
+    return tuple(tuple(chain(*groups)) for groups in product(*parts))
+
+
 def _changing(handbook: Handbook) -> dict[str, tuple[str, ...] | None]:
     """The topics that each action may change, sorted by action."""
     goals = {procedure.action for procedure in handbook.procedures.values()}
@@ -172,6 +190,7 @@ def _changing(handbook: Handbook) -> dict[str, tuple[str, ...] | None]:
 
 def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
     actions, verifying = handbook.actions, _verifying(handbook)
+    checking = verifying | _opening(handbook)
     declared = {
         name: ActionFacts(
             {item.name: input_schema(item) for item in actions[name].inputs},
@@ -179,6 +198,9 @@ def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
             changes,
             actions[name].reads,
             actions[name].shared,
+            _prerequisites(actions[name].requires, frozenset(actions[name].input_names()))
+            if name in checking
+            else (),
         )
         for name, changes in _changing(handbook).items()
     }
@@ -187,12 +209,11 @@ def action_facts(handbook: Handbook) -> dict[str, ActionFacts]:
 
 def _read_only(handbook: Handbook) -> tuple[str, ...]:
     """The actions that change nothing in any program. Openers of gates change something."""
-    predicates, verifying = handbook.predicates.values(), _verifying(handbook)
-    gates = [call for item in predicates for call in (item.established_by, item.closed_by)]
-    opening = {call.action for call in gates if call is not None}
+    closing = {item.closed_by.action for item in handbook.predicates.values() if item.closed_by}
     quiet = [name for name, changes in _changing(handbook).items() if changes == ()]
-    built_in = [name for name in _BUILT_IN if name in verifying]
-    return tuple(name for name in (*quiet, *built_in) if name not in opening)
+    built_in = [name for name in _BUILT_IN if name in _verifying(handbook)]
+    moving = _opening(handbook) | closing
+    return tuple(name for name in (*quiet, *built_in) if name not in moving)
 
 
 def handbook_facts(handbook: Handbook) -> HandbookFacts:

@@ -154,7 +154,12 @@ class Compiler:
         """Facts, shared by handbooks with the same goals unless something is secret: how a secret
         spreads depends on the requirements."""
         procedures = handbook.procedures.values()
-        goals = tuple([(item.action, bool(item.confirm)) for item in procedures])
+        goals = tuple(
+            [
+                (item.action, bool(item.confirm), handbook.actions[item.action].requires)
+                for item in procedures
+            ]
+        )
         guarded = tuple([item.name for item in handbook.actions.values() if item.is_guarded])
         key = (goals, guarded)
         hides = any(item.secret for procedure in procedures for item in procedure.inputs)

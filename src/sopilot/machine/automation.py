@@ -26,7 +26,6 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, Branch, Check, CompleteStep, FailStep, Kind, ReturnStep
 from sopilot.trace.events import BindEvidence, Call, Complete, Fail, Operation, Return, SelectBranch
-from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON, Judge
 
 
@@ -115,9 +114,9 @@ def _determined_return(
         done = prover.leaf(function.name, parameter_values(here, here.frame)).holds
         return None if done is None else (Return(done), "what was done in this session")
     if function.kind is Kind.GATE and function.verdict is None:
-        for result in reversed(cited):
-            if result.ok and shows_success(result.value):
-                return Return(True, evidence), f"`{result.action}` succeeded"
+        newest = next((result for result in reversed(cited) if result.ok), None)
+        if newest is not None and function.opened_by(newest.value):
+            return Return(True, evidence), f"`{newest.action}` succeeded"
     return None
 
 

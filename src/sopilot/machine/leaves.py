@@ -6,7 +6,7 @@ decides each clause.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from sopilot.machine.recipes import Absent, Values, WantedCall, wanted_calls
 from sopilot.machine.state import (
     NEVER,
     NONE,
+    UNRESOLVED,
     CallRecord,
     Configuration,
     Process,
@@ -27,9 +28,9 @@ from sopilot.machine.state import (
 )
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
-from sopilot.program.model import Act, Kind
+from sopilot.program.model import Act, Kind, Prerequisite
+from sopilot.program.walk import passed_values
 from sopilot.trace.events import Return
-from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON, Judge, holds_stand_in, key_of, look_the_same, same
 from sopilot.values.schema import violation
 from sopilot.values.text import quote_value
@@ -176,6 +177,60 @@ class Prover:
         if layout.function.kind is Kind.GATE:
             return self._gate(layout, values)
         return self._rule(layout, values)
+
+    def trusted(self, function: str, values: Mapping[str, JSON]) -> LeafVerdict:
+        """The leaf as a guarded call may rest on it: a model's word counts only where the handbook
+        says so."""
+        verdict = self.leaf(function, values)
+        judged_by_model = self.program.functions[function].function.judged_by_model
+        weak = verdict.grade is ProofLevel.CLAIMED or (
+            verdict.grade is ProofLevel.ATTESTED and not judged_by_model
+        )
+        if weak and verdict.holds is not None:
+            why = sentence("model-only")
+            return verdict._replace(holds=None, why=why, grade=ProofLevel.CLAIMED)
+        return verdict
+
+    # --- what a call requires before it ----------------------------------------------
+
+    def prerequisites(
+        self, call: WantedCall
+    ) -> Iterator[list[tuple[FunctionLayout | None, dict[str, JSON], bool]]]:
+        """The groups of which one leaf each must come out as wanted before the call: its function,
+        its values and the wanted side. The program may have no such function."""
+        facts = self.programs.actions.get(call.act.action)
+        for group in facts.requires if facts is not None else ():
+            yield [
+                (
+                    self._judging(item),
+                    passed_values(item.arguments, call.arguments, {}),
+                    item.wanted,
+                )
+                for item in group
+            ]
+
+    def may_precede(self, call: WantedCall) -> bool | None:
+        """Whether everything that the call requires is proven for its arguments; ``None`` if this
+        program doesn't check a part of it."""
+        unknown = False
+        for group in self.prerequisites(call):
+            if any(
+                layout is not None and self.trusted(layout.name, values).holds is wanted
+                for layout, values, wanted in group
+            ):
+                continue
+            if all(layout is not None for layout, _, _ in group):
+                return False
+            unknown = True
+        return None if unknown else True
+
+    def _judging(self, prerequisite: Prerequisite) -> FunctionLayout | None:
+        """The function that judges it by its own answers."""
+        for layout in self.program.functions.values():
+            function = layout.function
+            if function.predicate == prerequisite.predicate and not function.branches:
+                return layout
+        return None
 
     # --- rules -----------------------------------------------------------------------
 
@@ -462,8 +517,7 @@ class Prover:
         if opened is not None and opened.success_call > shutting.touched and not shutting.pending:
             if opened.success_call < renewed(self.programs, self.configuration, act.action):  # P8
                 return self._undecided(layout, sentence("earlier-connection", action=act.action))
-            answered = layout.function.verdict is None and not layout.function.is_fact
-            if answered and not shows_success(opened.success_value):
+            if not layout.function.opened_by(opened.success_value):
                 why = sentence("answer-opens-nothing", action=act.action, seq=opened.succeeded)
                 return self._undecided(layout, why)
             return _Opened(opened, opening.overlapping)
@@ -556,7 +610,7 @@ class Prover:
             return bool(gate.parameters) or own
         if gate.function.verdict is None or own:
             return gate.function.verdict is not None
-        if answer is None or not answer.ok:
+        if answer is None or not answer.ok or answer.touched == UNRESOLVED:
             return False
         whole = _Whole({call.act.answer: answer.value}, answer.value)
         return self._judged(gate, values, whole) is True

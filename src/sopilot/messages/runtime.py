@@ -22,9 +22,9 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "在该输入中写 `schema: {{minimum: 0}}`，或在 verdict 中加上 `{name} > 0`",
     ),
     "gate-without-verdict": (
-        "`{gate}` is open after any answer of `{action}` that isn't empty and reports no error: "
-        'a look-up may answer "no such customer" without failing',
-        "`{action}` 的回答只要不为空、未报错，`{gate}` 就会通过：查询可能不报错而回答“查无此人”",
+        "`{gate}` is open after any answer of `{action}` that is `true` or data: a look-up may "
+        "answer about somebody else",
+        "`{action}` 只要回答 `true` 或数据，`{gate}` 就会通过：查询可能回答的是别人",
     ),
     "add-gate-verdict": (
         "write a `verdict` over the answer, such as `verdict: result.customer == customer`",
@@ -292,6 +292,10 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "only a model has judged it, and the handbook doesn't allow that",
         "只有模型作出判断，而手册不允许",
     ),
+    "not-reread": (
+        "`{action}` must be read again first, but what it requires isn't proven now",
+        "须先再次读取 `{action}`，但它所要求的现在未被证明",
+    ),
     "not-done-at": ("`{place}` was not done", "`{place}` 尚未完成"),
     "computed-otherwise": (
         "`{name}` would now have a different value: start the goal again to recompute it",
@@ -344,9 +348,10 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "calls-overlap": ("calls of `{action}` overlap", "`{action}` 的调用相互重叠"),
     "answer-opens-nothing": (
-        "`{action}` answered with nothing or an error (#{seq}), which opens no gate without a "
-        "`verdict`",
-        "`{action}` 的回答为空或报错（#{seq}），没有 `verdict` 的验证环节不能据此通过",
+        "the answer of `{action}` (#{seq}) isn't `true` or data without `false` and `null`, so it "
+        "opens no gate without a `verdict`",
+        "`{action}` 的回答（#{seq}）不是 `true`，也不是不含 `false`、`null` 的数据，"
+        "没有 `verdict` 的验证环节不能据此通过",
     ),
     "order-unknown": (
         "it is unknown whether `{action}` or the call that closes it came last",

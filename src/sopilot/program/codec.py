@@ -80,6 +80,7 @@ from sopilot.program.model import (
     Holds,
     Local,
     Option,
+    Prerequisite,
     Program,
     ReturnStep,
     Some,
@@ -568,6 +569,13 @@ GUARDED = _table(
     Entry("when", TEXT),
 )
 
+PREREQUISITE = _table(
+    Prerequisite,
+    Entry("predicate", TEXT),
+    Entry("with", ARGUMENTS, "arguments"),
+    Entry("wanted", FLAG),
+)
+
 ACTION_FACTS = _table(
     ActionFacts,
     Entry("input", SCHEMAS, "inputs", {}),
@@ -575,6 +583,10 @@ ACTION_FACTS = _table(
     Entry("changes", NAMES),
     Entry("reads", NAMES),
     Entry("shared", FLAG),
+    Entry(
+        "requires",
+        _list_of(_list_of(_part(PREREQUISITE), "a prerequisite", inline=True), inline=True),
+    ),
 )
 
 SOURCE = _table(

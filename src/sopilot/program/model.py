@@ -13,6 +13,7 @@ from typing import Any
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.grammar import NOW
 from sopilot.handbook.requirements import Constant, Path
+from sopilot.values.answers import shows_success
 
 FORMAT = 1
 """Version of the program artifact."""
@@ -283,6 +284,10 @@ class Function:
         main = tuple([step for step in self.steps if isinstance(step, Act)])
         return (main, *self.fallbacks) if main else self.fallbacks
 
+    def opened_by(self, answer: object) -> bool:
+        """Whether the success of its call with this answer opens the gate, before its verdict."""
+        return self.verdict is not None or self.is_fact or shows_success(answer)
+
     @property
     def is_fact(self) -> bool:
         """Whether it is a fact: a gate that says what was done in this session."""
@@ -303,9 +308,20 @@ class Guarded:
 
 
 @dataclass(frozen=True, slots=True)
+class Prerequisite:
+    """A predicate that must come out as ``wanted`` before a call; ``Local`` arguments are inputs of
+    the call."""
+
+    predicate: str
+    arguments: Arguments = ()
+    wanted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class ActionFacts:
     """Facts of an action for proofs. ``inputs`` are JSON Schemas by name; ``None`` as topics means
-    everything."""
+    everything. A verifier, or the action that opens a gate, ``requires`` one prerequisite of each
+    group."""
 
     inputs: Mapping[str, Mapping[str, object]]
     required: tuple[str, ...] = ()
@@ -313,6 +329,7 @@ class ActionFacts:
     reads: tuple[str, ...] | None = None
     shared: bool = False
     """Whether its answers and gates count on every connection to its server (P8)."""
+    requires: tuple[tuple[Prerequisite, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,6 +410,7 @@ def _both(facts: ActionFacts, other: ActionFacts) -> ActionFacts:
         _either(facts.changes, other.changes),
         _either(facts.reads, other.reads),
         facts.shared and other.shared,
+        tuple(dict.fromkeys((*facts.requires, *other.requires))),
     )
 
 

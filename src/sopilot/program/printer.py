@@ -21,6 +21,7 @@ from sopilot.program.model import (
     Function,
     Guarded,
     Holds,
+    Prerequisite,
     Program,
     ReturnStep,
     Some,
@@ -161,13 +162,21 @@ def _goto(words: str, target: str | None) -> str:
 
 
 def _facts(name: str, facts: ActionFacts) -> str:
-    """``name(input: schema, optional?: schema), changes …, reads …``."""
+    """``name(input: schema, optional?: schema), changes …, reads …, requires …``."""
     inputs = ", ".join(
         f"{item}{'' if item in facts.required else '?'}: {json_to_yaml(schema)}"
         for item, schema in facts.inputs.items()
     )
     message = f"{name}({inputs}), changes {_topics(facts.changes)}, reads {_topics(facts.reads)}"
+    if facts.requires:
+        groups = (" or ".join(map(_prerequisite, group)) for group in facts.requires)
+        message += f", requires {' and '.join(groups)}"
     return f"{message}, shared" if facts.shared else message
+
+
+def _prerequisite(item: Prerequisite) -> str:
+    call = print_call(item.predicate, item.arguments)
+    return call if item.wanted else f"not {call}"
 
 
 def _topics(topics: tuple[str, ...] | None) -> str:

@@ -9,7 +9,7 @@ wanted, so the agenda is whole: every call that is known to be missing, in progr
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
@@ -106,12 +106,14 @@ def plan_call(
         if not path.needs and any(functions[item.function].function.question for item in path.unmet)
     ]
     plan = _choose([path for path in paths if path.reached], refused or paths)
-    return _in_order(plan, planner.prover)
+    return _in_order(plan, planner)
 
 
-def _in_order(plan: Plan, prover: Prover) -> Plan:
-    """Calls that may change other answers come first. A predicate has one judgement at a time,
-    because a model names the predicate alone."""
+def _in_order(plan: Plan, planner: _Planner) -> Plan:
+    """Calls that may change other answers come first, but no call comes before the gates that it
+    requires. A predicate has one judgement at a time, because a model names the predicate
+    alone."""
+    prover = planner.prover
     pending: dict[str, Mapping[str, JSON]] = {}
 
     def clear(need: Need) -> bool:
@@ -121,9 +123,14 @@ def _in_order(plan: Plan, prover: Prover) -> Plan:
     def reads(need: Need) -> bool:
         return all(changes(prover.programs, call.act.action) == () for call in need.calls)
 
-    needs = sorted(filter(clear, plan.needs), key=reads)
-    instead = tuple(tuple(sorted(way, key=reads)) for way in plan.instead if all(map(clear, way)))
-    return plan._replace(needs=tuple(needs), instead=instead)
+    def ordered(way: Iterable[Need]) -> tuple[Need, ...]:
+        placed: list[Need] = []
+        for need in sorted(way, key=reads):
+            placed += [item for item in (*planner.openers(need), need) if item not in placed]
+        return tuple(placed)
+
+    instead = tuple(ordered(way) for way in plan.instead if all(map(clear, way)))
+    return plan._replace(needs=ordered(filter(clear, plan.needs)), instead=instead)
 
 
 def unguardable(program: Program) -> str:
@@ -149,6 +156,12 @@ class _Path(NamedTuple):
     needs: tuple[Need, ...] = ()
     unmet: tuple[Unmet, ...] = ()
     reached: bool = True
+
+    def joined(self, other: _Path) -> _Path:
+        later = tuple(need for need in other.needs if need not in self.needs)
+        return _Path(
+            (*self.needs, *later), (*self.unmet, *other.unmet), self.reached and other.reached
+        )
 
 
 class _Result(NamedTuple):
@@ -227,14 +240,18 @@ class _Planner:
                 following = flow.after[label] if met else flow.unmet[label]
                 bound = {**slots, step.slot: result.holds}
                 for path in self.paths(within, following, bound, wanted):
-                    yield _Path(
-                        (*result.needs, *path.needs), (*result.unmet, *path.unmet), path.reached
-                    )
+                    yield _Path(result.needs, result.unmet).joined(path)
         elif isinstance(step, Branch):
             value = truth(step.when, slots)
-            sides = (step.then, step.otherwise)
-            for side in sides if value is None else sides[:1] if value else sides[1:]:
-                yield from self.paths(within, side, slots, wanted)
+            side = step.otherwise if value is False else step.then
+            for path in self.paths(within, side, slots, wanted):
+                # An undecided check doesn't say which side is gone: both must lead on.
+                others = (
+                    self.paths(within, step.otherwise, slots, wanted)
+                    if value is None
+                    else [_Path()]
+                )
+                yield from map(path.joined, others)
         elif isinstance(step, Choose):
             for option in step.options:
                 yield from self.paths(within, option.target, slots, wanted)
@@ -271,14 +288,17 @@ class _Planner:
         values: Mapping[str, JSON],
     ) -> Iterator[_Result]:
         leaf = self._leaf(callee, values)
-        if isinstance(leaf, Need):
-            leaf = _in_caller(step, leaf)
-            yield _Result(step.wanted, (leaf,))
+        shut = self._shut_before(leaf) if isinstance(leaf, Need) else None
+        if shut is not None:
+            yield _Result(None, (), (shut,))
+        elif isinstance(leaf, Need):
+            needs = (*self.openers(leaf), _in_caller(step, leaf))
+            yield _Result(step.wanted, needs)
             # Where the program asks for every option's evidence, none that can be had is left out.
             complete = within.flow.after[step.label] == within.flow.unmet[step.label]
-            if not complete or _is_blocked(leaf):
+            if not complete or any(map(_is_blocked, needs)):
                 yield _Result(None)  # another option may do without it
-            yield _Result(not step.wanted, (leaf,))
+            yield _Result(not step.wanted, needs)
         elif isinstance(leaf, Unmet):
             yield _Result(leaf.holds, (), (leaf,))
         elif leaf is step.wanted:
@@ -292,6 +312,35 @@ class _Planner:
         if key not in self.leaves:
             self.leaves[key] = self._decided(callee, values)
         return self.leaves[key]
+
+    def openers(self, need: Need) -> list[Need]:
+        """The gates to open before the calls of the need, in order."""
+        return [gate for gate in self._gates_before(need) if isinstance(gate, Need)]
+
+    def _shut_before(self, need: Need) -> Unmet | None:
+        """A gate before the calls of the need that can't be opened."""
+        return next((gate for gate in self._gates_before(need) if isinstance(gate, Unmet)), None)
+
+    def _gates_before(self, need: Need) -> list[Need | Unmet]:
+        """The gates that the calls of the need require, and that aren't open: those first that the
+        others require."""
+        gates: list[Need | Unmet] = []
+        waiting = [need]
+        while waiting:
+            for layout, values in self._required_gates(waiting.pop()):
+                gate = self._leaf(layout, values)
+                if not isinstance(gate, bool) and gate not in gates:
+                    gates.insert(0, gate)
+                    waiting += [gate] if isinstance(gate, Need) else []
+        return gates
+
+    def _required_gates(self, need: Need) -> Iterator[tuple[FunctionLayout, Mapping[str, JSON]]]:
+        for call in need.calls:
+            for group in self.prover.prerequisites(call):
+                for layout, values, wanted in group if len(group) == 1 else ():
+                    gate = layout is not None and layout.function.kind is Kind.GATE and wanted
+                    if layout is not None and gate and layout.parameters <= values.keys():
+                        yield layout, values
 
     def _decided(self, callee: FunctionLayout, values: Mapping[str, JSON]) -> Need | Unmet | bool:
         function = callee.function

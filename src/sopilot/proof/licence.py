@@ -147,13 +147,7 @@ class _Proof:
         return any(item[:2] == place and wanted <= item[2] for item in self.prover.process.passed)
 
     def _leaf(self, callee: FunctionLayout, passed: Mapping[str, JSON]) -> LeafVerdict:
-        verdict = self.prover.leaf(callee.name, passed)
-        machine = verdict.grade in (ProofLevel.PROVEN, ProofLevel.STATED)
-        attested = verdict.grade is ProofLevel.ATTESTED
-        trusted = machine or (attested and callee.function.judged_by_model)
-        if not trusted and verdict.holds is not None:
-            why = sentence("model-only")
-            verdict = verdict._replace(holds=None, why=why, grade=ProofLevel.CLAIMED)
+        verdict = self.prover.trusted(callee.name, passed)
         self.leaves[callee.name, key_of(passed)] = verdict
         self.checked.append((callee.name, passed))
         return verdict

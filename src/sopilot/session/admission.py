@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.call_ledger import HeldCall, HeldState
 from sopilot.machine.evidence import changes, may_unprove
+from sopilot.machine.layout import Position
+from sopilot.machine.leaves import prover_at
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import NEVER, ProofLevel
 from sopilot.messages.catalogue import message_json, sentence
@@ -81,7 +83,10 @@ async def admit(
         return await hold_call(session, wish, hold)
     licence = _license(session, arguments)
     if not licence.missing and guarded.recheck:
-        licence = await _recheck(session, licence, arguments)
+        rechecked = await _recheck(session, licence, arguments)
+        if isinstance(rechecked, Hold):
+            return await hold_call(session, wish, rechecked)
+        licence = rechecked
     if not licence.missing:
         await _drop_doubted(session, action, arguments, but=wish.call_id if amended else "")
         if guarded.needed <= 0 and not amended:
@@ -186,22 +191,32 @@ def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str,
     return replace(guarded, needed=0) if judge is False else guarded
 
 
-def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
+def _here(session: Session) -> Position:
     here = session.machine.position(session.configuration)
     assert here is not None  # the root has accepted
-    return license_here(here, arguments, session.judge)
+    return here
 
 
-async def _recheck(session: Session, licence: Licence, arguments: Mapping[str, JSON]) -> Licence:
+def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
+    return license_here(_here(session), arguments, session.judge)
+
+
+async def _recheck(
+    session: Session, licence: Licence, arguments: Mapping[str, JSON]
+) -> Licence | Hold:
     """Repeat the reads that the licence rests on, just before the call. Their answers may lead to
     another option or another customer's case: then its reads are repeated, too. This ends, because
-    no read is repeated twice and only calls of recipes can follow."""
+    no read is repeated twice and only calls of recipes can follow. A read whose own gate is shut
+    isn't repeated: the call waits."""
     reread: set[tuple[str, ArgumentsKey]] = set()
     while True:
         due = [item for item in licence.calls if _key(item) not in reread and _reads(session, item)]
         if licence.missing or not due:
             return licence
         for call in due:
+            here = _here(session)
+            if prover_at(here, here.process.known, session.judge).may_precede(call) is False:
+                return Hold(AWAITS_PROOF, sentence("not-reread", action=call.act.action))
             await _read_again(session, call)
             reread.add(_key(call))
         licence = _license(session, arguments)

@@ -16,6 +16,7 @@ from sopilot.handbook.requirements import Constant
 from sopilot.machine.call_ledger import HeldState
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
+from sopilot.machine.leaves import prover_at
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import NEVER
 from sopilot.machine.terms import plain_arguments
@@ -223,13 +224,17 @@ def _own_call(
 ) -> WantedCall | None:
     """The next call if the runtime may make it: a question to the user; with ``auto``, a
     read-only call, or one that opens a gate with values that the application supplied. Calls
-    behind an undecided check aren't made: an unidentified customer's details aren't read."""
+    behind an undecided check aren't made, nor calls whose action requires what isn't proven: an
+    unidentified customer's details aren't read."""
     if not chosen.plan.needs or len(made) >= MOST_OWN_CALLS or session.tools is None:
         return None
+    prover = prover_at(chosen.here, chosen.here.process.known, session.judge)
     for need in chosen.plan.needs if chosen.proven else chosen.plan.needs[:1]:
         for call in need.calls:
             filled = _filled(session, chosen, need, call)
-            if filled is not None and (call.act.action, key_of(filled.arguments)) not in made:
+            if filled is None or (call.act.action, key_of(filled.arguments)) in made:
+                continue
+            if prover.may_precede(filled):
                 return filled
     return None
 

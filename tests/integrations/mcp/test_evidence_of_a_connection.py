@@ -109,8 +109,8 @@ from mcp.server import MCPServer
 server = MCPServer("door")
 pathlib.Path("door.pid").write_text(str(os.getpid()))
 @server.tool()
-def login(user: str) -> str:
-    return "welcome"
+def login(user: str) -> bool:
+    return True
 server.run()
 """
 TILL = """

@@ -70,7 +70,7 @@ class VerdictJudge:
         if known.done is not None:
             return self._was_done(known, arguments, succeeded)
         if known.is_gate and (known.verdict is None or not succeeded):
-            return any(shows_success(item.value) for item in succeeded)  # or nothing has opened it
+            return bool(succeeded) and shows_success(succeeded[-1].value)
         if not known.tool_free and not succeeded:
             raise CannotJudge(f"no tool result is about `{predicate}`")
         if known.verdict is not None:
