@@ -445,6 +445,18 @@ def test_a_result_that_is_marked_as_an_error_opens_no_gate(service: str, mark: s
     assert agent.call(PAY) == "allow"
 
 
+def test_a_payment_that_reports_an_error_may_have_been_made(service: str) -> None:
+    agent = CodingAgent(service)
+    assert agent.call(LOGIN, RESULTS["login"]) == ""
+    assert agent.call(LOOK, RESULTS["find_order"]) == ""
+    attempt = agent.event(PAY)
+    assert agent.before(attempt)["permissionDecision"] == "allow"
+    broken = hooked(service, hook_event_name="PostToolUseFailure", error="timed out", **attempt)
+    assert "may have been carried out" in broken["reason"]
+    assert agent.call(LOOK, RESULTS["find_order"]) == ""
+    assert agent.before(agent.event(PAY))["permissionDecision"] == "deny"
+
+
 def test_a_text_with_two_values_under_one_name_proves_nothing(service: str) -> None:
     agent = CodingAgent(service)
     assert agent.call(LOGIN, RESULTS["login"]) == ""

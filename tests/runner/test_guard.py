@@ -23,6 +23,7 @@ import sopilot
 from refund_shop import Shop
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people
+from sopilot.session.opening import attach_session
 from sopilot.stores.memory import MemoryStore
 
 BOOK = refund_shop.BOOK.replace("CONFIRM", "false")
@@ -654,6 +655,69 @@ def test_a_rejected_call_is_refused_and_does_not_wait(book: Path, shop: Shop) ->
     with talk, pytest.raises(sopilot.Refused, match="rejected"):
         refund("anna", "o-1", 50)
     assert shop.paid == []
+
+
+def test_a_no_stands_until_the_user_writes_again(book: Path, shop: Shop) -> None:
+    book.write_text(BOOK.replace("confirm: false", "confirm: 'Pay {amount}?'"), "utf-8")
+    login, find_order, refund = tools_of(shop, book)
+    replies = iter(["no", "no", "yes"])
+    asked: list[str] = []
+
+    def user(question: str) -> str:
+        asked.append(question.partition("\n")[0])
+        return next(replies)
+
+    with sopilot.conversation("c-1", user=user) as talk:
+        login("anna", "sesame")
+        for _ in range(3):
+            find_order("anna", "o-1")
+            with pytest.raises(sopilot.Refused, match="no"):
+                refund("anna", "o-1", 50)
+        with pytest.raises(sopilot.Refused, match="no"):
+            refund("anna", "o-1", 20)
+        assert asked == ["Pay 50?", "Pay 20?"]
+        talk.user_said("I changed my mind: pay me the 50.")
+        refund("anna", "o-1", 50)
+    assert asked[2:] == ["Pay 50?"]
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_call_that_broke_off_is_not_made_in_another_conversation(
+    book: Path, shop: Shop, happened: bool
+) -> None:
+    def refund(customer: str, order: str, amount: float) -> str:
+        shop.refund(customer, order, amount)
+        if len(shop.paid) == 1:
+            raise ConnectionError("the line broke")
+        return "paid"
+
+    store = MemoryStore()
+    login, find_order, pay = sopilot.guard(book, shop.login, shop.find_order, refund, store=store)
+
+    def proven(name: str) -> sopilot.Conversation:
+        with sopilot.conversation(name) as talk:
+            login("anna", "sesame")
+            find_order("anna", "o-1")
+        return talk
+
+    with proven("c-1") as first, pytest.raises(ConnectionError):
+        pay("anna", "o-1", 50)
+    with proven("c-2") as second, pytest.raises(sopilot.Missing, match="unknown outcome"):
+        pay("anna", "o-1", 50)
+    with second:
+        pay("anna", "o-1", 20)  # another act
+    assert shop.paid == [("anna", "o-1", 50), ("anna", "o-1", 20)]
+
+    async def resolve() -> None:
+        async with await attach_session(store, first.session_ids()["refunds"]) as session:
+            (call_id,) = session.unknown_outcomes
+            await session.resolve_outcome(call_id, ok=happened, by="Mia")
+
+    asyncio.run(resolve())
+    with proven("c-3"):
+        pay("anna", "o-1", 50)  # as after any call that another session has carried out
+    assert len(shop.paid) == 3
 
 
 @pytest.mark.parametrize("problem", [sopilot.ToolFailed("busy"), ConnectionError("down")])

@@ -75,7 +75,7 @@ class _Call:
     tool: str
     digest: str
     decided: asyncio.Future[dict[str, JSON]]
-    answer: asyncio.Future[tuple[bool, JSON]]
+    answer: asyncio.Future[tuple[bool | None, JSON]]
     task: asyncio.Task[CallAnswer | None] = field(init=False)
 
     def decide(self, decision: str, **details: JSON) -> None:
@@ -139,7 +139,7 @@ class Decisions:
         return await asyncio.shield(call.decided)
 
     async def after(
-        self, conversation: str, call_id: str, digest: str, ok: bool, value: JSON
+        self, conversation: str, call_id: str, digest: str, ok: bool | None, value: JSON
     ) -> dict[str, JSON]:
         call = self._calls.get((conversation, call_id))
         if call is None:
@@ -196,6 +196,8 @@ class Decisions:
         async def dispatch(licensed: Mapping[str, JSON]) -> object:
             call.decide("carry_out", arguments=dict(licensed))
             ok, value = await asyncio.wait_for(call.answer, self._answer_seconds)
+            if ok is None:
+                return hook.reported_error(request.tool, value)
             return value if ok else Failed(value)
 
         async with self._conversations.using(request.conversation) as hook:
@@ -400,7 +402,11 @@ _AFTER = _object(
     {
         **_CALL,
         "digest": _of("string", "Of the decision."),
-        "ok": _of("boolean", "Whether the tool succeeded."),
+        "ok": {
+            "type": ["boolean", "null"],
+            "description": "Whether the tool succeeded. `false`: it did nothing. `null`: it reported "
+            "an error, and may have done its work before.",
+        },
     },
     {"value": {"description": "The tool's answer."}},
 )

@@ -566,6 +566,7 @@ GUARDED = _table(
     Entry("expires_seconds", WHOLE_NUMBER),
     Entry("recheck", FLAG),
     Entry("when", TEXT),
+    Entry("not_done", TEXT),
 )
 
 ACTION_FACTS = _table(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.call_ledger import HeldCall, HeldState
-from sopilot.machine.evidence import changes, may_unprove
+from sopilot.machine.evidence import changes, is_current, may_unprove
 from sopilot.machine.recipes import WantedCall
 from sopilot.machine.state import NEVER, ProofLevel
 from sopilot.messages.catalogue import message_json, sentence
@@ -28,6 +28,7 @@ from sopilot.session.calls import (
     record_result,
     unknown_call,
 )
+from sopilot.session.elsewhere import open_elsewhere
 from sopilot.session.fence import fence_reason, known_fence
 from sopilot.trace.events import (
     AWAITS_APPROVAL,
@@ -122,10 +123,18 @@ async def admit(
 
 
 async def _behind_fence(session: Session, call: DomainCall) -> CallAnswer | Admitted:
-    """In a fenced session, hold a call whose outcome the tools can't recall."""
+    """Hold a call that another session of the store may have made; in a fenced session, one whose
+    outcome the tools can't recall."""
     why = await fence_reason(session._store, session.id, session.created_at, clock=session.clock)
     if not why:
-        return Admitted(call)
+        other = await open_elsewhere(session, call.action, call.arguments)
+        if other is None:
+            return Admitted(call)
+        why = sentence(
+            "outcome-elsewhere", action=call.action, call=other.call_id, session=other.session_id
+        )
+        hold = Hold(AWAITS_OUTCOME, why)
+        return await hold_call(session, call, hold)
     tools: object = session.tools
     if isinstance(tools, RecallsOutcomes):
         with suppress(Exception):  # a tool is foreign code
@@ -139,7 +148,7 @@ async def _behind_fence(session: Session, call: DomainCall) -> CallAnswer | Admi
 
 async def admit_unguarded(session: Session, wish: DomainCall) -> CallAnswer | Admitted:
     action = wish.action
-    hold = under_way(session, action)
+    hold = under_way(session, action) or _declined(session, wish)
     if hold is not None:
         return await hold_call(session, wish, hold)
     if action in session.machine.programs.goal_actions:
@@ -251,12 +260,12 @@ def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> st
         for answer in session.configuration.answers.get(action, {}).values()
         if answer.succeeded != NEVER and is_same_act(answer.arguments, arguments)
     ]
-    if not successes or _asked_since(session, max(successes)):
+    if not successes or asked_since(session, max(successes)):
         return ""
     return guard_text("repeated", session.language, action=action, seq=max(successes))
 
 
-def _asked_since(session: Session, seq: int) -> bool:
+def asked_since(session: Session, seq: int) -> bool:
     """Whether the user has spoken since, other than in answer to a question of the runtime."""
     questions: set[str] = {
         call_id
@@ -271,6 +280,20 @@ def _asked_since(session: Session, seq: int) -> bool:
         elif event.kind == UserSaid.kind and not questions:
             return True
     return False
+
+
+def _declined(session: Session, wish: DomainCall) -> Hold | None:
+    """Why a question isn't put again: the user said no to it, nothing has changed since, and the
+    user has asked for nothing since."""
+    if wish.action not in BUILT_IN:
+        return None
+    configuration, programs = session.configuration, session.machine.programs
+    reply = configuration.answers.get(wish.action, {}).get(key_of(wish.arguments))
+    if reply is None or not isinstance(reply.value, Mapping) or reply.value.get("answer") != "no":
+        return None
+    if not is_current(programs, configuration, reply) or asked_since(session, reply.seq):
+        return None
+    return Hold(AWAITS_PROOF, sentence("declined", seq=reply.seq))
 
 
 def _amended_request(

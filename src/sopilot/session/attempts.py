@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
@@ -150,7 +151,10 @@ def _choose(
             return _Candidate(start, here, Plan(), proven=True)
         # An agent that reads for itself is refused; the runtime reads once more per attempt.
         failed = since if session.settings.guard == "auto" else NEVER
-        plan = plan_call(here, arguments, session.judge, since=since, failed_since=failed)
+        plan = plan_call(
+            here, arguments, session.judge,
+            since=since, failed_since=failed, requested=partial(admission.asked_since, session),
+        )  # fmt: skip
         if not licence.missing:
             return _Candidate(start, here, plan, proven=True)
         if best is None or _rank(plan) < _rank(best.plan):
