@@ -404,8 +404,8 @@ _AFTER = _object(
         "digest": _of("string", "Of the decision."),
         "ok": {
             "type": ["boolean", "null"],
-            "description": "Whether the tool succeeded. `false`: it did nothing. `null`: it reported "
-            "an error, and may have done its work before.",
+            "description": "Whether the tool succeeded. `false`: it did nothing. `null`: it "
+            "reported an error, and may have done its work before.",
         },
     },
     {"value": {"description": "The tool's answer."}},
