@@ -24,6 +24,7 @@ from refund_shop import Shop
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people
 from sopilot.session.opening import attach_session
+from sopilot.session.orphans import waiting_in
 from sopilot.stores.memory import MemoryStore
 
 BOOK = refund_shop.BOOK.replace("CONFIRM", "false")
@@ -791,6 +792,55 @@ def test_an_amended_call_is_made_when_the_agent_calls_again(
                 refund("anna", "o-1", amount)
     assert shop.paid == [("anna", "o-1", 20)]
     assert asyncio.run(runner.audit(session)).findings == ()
+
+
+def test_an_amended_call_is_made_at_once_after_another_procedure(book: Path, shop: Shop) -> None:
+    more = """procedures:
+  close: {requires: small(amount)}"""
+    text = BOOK.replace("confirm: false", "approval: {roles: [boss]}").replace("procedures:", more)
+    closing = "  close: {input: {amount: number}, irreversible: true, confirm: false, changes: []}"
+    book.write_text(text.replace("predicates:", f"{closing}\npredicates:"), "utf-8")
+    store, closed = MemoryStore(), []
+
+    def close(amount: float) -> str:
+        closed.append(amount)
+        return "closed"
+
+    functions = (shop.login, shop.find_order, shop.refund, close)
+    login, find_order, refund, close = sopilot.guard(book, *functions, store=store)
+    with ready(login, find_order) as talk, pytest.raises(sopilot.Waiting):
+        refund("anna", "o-1", 120)
+    session = talk.session_ids()["refunds"]
+    amended = {"customer": "anna", "order": "o-1", "amount": 20}
+    runner = sopilot.load(book, store=store)
+    asyncio.run(runner.decide(session, "amend", by="Mia", role="boss", arguments=amended))
+    with talk:
+        close(3)
+        assert refund("anna", "o-1", 120) == "paid 20"
+    assert (shop.paid, closed) == ([("anna", "o-1", 20)], [3])
+    assert asyncio.run(runner.audit(session)).findings == ()
+
+
+def test_a_call_has_one_request_also_after_an_amendment(book: Path, shop: Shop) -> None:
+    book.write_text(BOOK.replace("confirm: false", "approval: {roles: [boss]}"), "utf-8")
+    store = MemoryStore()
+    login, find_order, refund = tools_of(shop, book, store=store)
+    runner = sopilot.load(book, store=store)
+    with ready(login, find_order) as talk:
+        waiting = []
+        for amount in (120, 20):
+            with pytest.raises(sopilot.Waiting) as raised:
+                refund("anna", "o-1", amount)
+            waiting.append(raised.value.call_id)
+    session, amended = talk.session_ids()["refunds"], {"customer": "anna", "order": "o-1"}
+    decide = functools.partial(runner.decide, session, by="Mia", role="boss")
+    asyncio.run(decide("amend", call_id=waiting[0], arguments={**amended, "amount": 20}))
+    assert asyncio.run(waiting_in(store, session)).held[0].call_id == waiting[0]
+    assert len(asyncio.run(waiting_in(store, session)).held) == 1
+    with talk:
+        refund("anna", "o-1", 20)
+    assert shop.paid == [("anna", "o-1", 20)]
+    assert asyncio.run(waiting_in(store, session)).held == ()
 
 
 DOORS = """

@@ -66,6 +66,7 @@ class Request:
     reply: Reply | None = None
     messages: Sequence[str] = ()
     tell: Mapping[str, JSON] = field(default_factory=dict)
+    as_written: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -203,6 +204,7 @@ class Decisions:
         async with self._conversations.using(request.conversation) as hook:
             session = hook.session
             session.supplied.update(request.tell)
+            session.as_written = request.as_written
             for text in request.messages:
                 await session.user_said(text)
             if request.tool in self._own:
@@ -382,6 +384,7 @@ _BEFORE = _object(
             "array", "What the user has said since the last request.", items=_of("string")
         ),
         "tell": _of("object", "Values of the application."),
+        "as_written": _of("boolean", "Whether the agent can't make the call with other arguments."),
     },
 )
 _DECISION = _object(

@@ -63,7 +63,7 @@ def _answered(kind: str, event: Mapping[str, Any], url: str, token: str) -> dict
         report = {"ok": ok or (None if known[tool] else False), "value": value}
         told = _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
         return None if told["recorded"] else {"decision": "block", "reason": told["text"]}
-    decided = _ask(url, token, "/before", {**bound, **call})
+    decided = _ask(url, token, "/before", {**bound, **call, "as_written": True})
     if tool not in known:
         return _if_misspelt(tool, known) if kind == BEFORE else None
     if decided["decision"] != "carry_out":

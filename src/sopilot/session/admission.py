@@ -242,14 +242,29 @@ async def _drop_doubted(
 ) -> None:
     """Expire the requests for this call from when it was not proven, except the one that is being
     carried out."""
-    for held in tuple(session.ledger.held.values()):
-        open_still = held.state in (HeldState.WAITING, HeldState.APPROVED)
-        doubted = held.why and open_still and held.call_id != but
-        if doubted and held.serves(action, arguments):
-            await session.step(
-                Decision("expire", held.call_id, reason="its checks are proven now"),
-                actor=Actor.RUNTIME,
-            )
+    for held in _requests(session, action, arguments, but=but):
+        if held.why:
+            await _expire(session, held, "its checks are proven now")
+
+
+async def expire_others(session: Session, amended: HeldCall) -> None:
+    """Expire the other requests for a call into which people have amended this one."""
+    for held in _requests(session, amended.action, amended.arguments, but=amended.call_id):
+        await _expire(session, held, f"`{amended.call_id}` was amended into this call")
+
+
+def _requests(
+    session: Session, action: str, arguments: Mapping[str, JSON], *, but: str
+) -> list[HeldCall]:
+    return [
+        held
+        for held in session.held_calls
+        if held.call_id != but and held.serves(action, arguments)
+    ]
+
+
+async def _expire(session: Session, held: HeldCall, why: str) -> None:
+    await session.step(Decision("expire", held.call_id, reason=why), actor=Actor.RUNTIME)
 
 
 def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> str:
@@ -485,7 +500,4 @@ async def expire_due(session: Session) -> None:
     for held in tuple(session.ledger.held.values()):
         waiting = held.state in (HeldState.WAITING, HeldState.APPROVED)
         if waiting and held.has_expired(now):
-            await session.step(
-                Decision("expire", held.call_id, reason="the approval expired"),
-                actor=Actor.RUNTIME,
-            )
+            await _expire(session, held, "the approval expired")
