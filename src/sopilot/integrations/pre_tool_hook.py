@@ -61,8 +61,8 @@ def _answered(kind: str, event: Mapping[str, Any], url: str, token: str) -> dict
         ok = kind == AFTER and not _is_error(value)
         # A guarded tool that reports an error may have done its work before.
         report = {"ok": ok or (None if known[tool] else False), "value": value}
-        told = _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
-        return None if told["recorded"] else {"decision": "block", "reason": told["text"]}
+        answer = _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
+        return None if answer["recorded"] else {"decision": "block", "reason": answer["text"]}
     decided = _ask(url, token, "/before", {**bound, **call, "as_written": True})
     if tool not in known:
         return _if_misspelt(tool, known) if kind == BEFORE else None
