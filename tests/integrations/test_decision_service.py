@@ -594,7 +594,8 @@ async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: 
         assert await reply("6", reply={"question": "Another?", "text": "yes"}) == "missing"
         assert await reply("7", reply={"text": "yes"}) == "400"
         assert await reply("8", reply={**yes, "text": "no"}) != "carry_out"
-        assert await reply("9", reply=yes) == "carry_out"
+        assert await reply("9", reply=yes) == "refused"  # the no stands
+        assert await reply("10", reply=yes, messages=["Pay it after all."]) == "carry_out"
 
 
 async def test_a_reply_answers_no_other_call_at_the_same_time_or_later(tmp_path: Path) -> None:
