@@ -376,7 +376,7 @@ def _as_often_as_called(real: Any, *given: Any) -> str:
     return ""
 
 
-@_of_a_guard("P16 any word is a request", admission, attribute="_asked_since", newer=True)
+@_of_a_guard("P16 any word is a request", admission, attribute="asked_since", newer=True)
 def _any_word_is_a_request(real: Any, session: Any, seq: int) -> bool:
     """An answer to a question of the runtime is a new request."""
     return any(event.kind == "user_said" for event in session.own_events[seq + 1 :])

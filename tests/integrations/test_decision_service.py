@@ -29,6 +29,7 @@ from guarded_shop import LOGIN, LOOK, REFUND
 from scripted_moves import call
 
 from refund_shop import BOOK
+from sopilot import load as load_handbook
 from sopilot.audit.audit import audit_trace
 from sopilot.cli.main import sopilot
 from sopilot.handbook.expressions import judge
@@ -445,6 +446,42 @@ def test_a_result_that_is_marked_as_an_error_opens_no_gate(service: str, mark: s
     assert agent.call(PAY) == "allow"
 
 
+async def test_an_amendment_serves_the_call_that_a_coding_agent_makes_after_it(
+    tmp_path: Path,
+) -> None:
+    """A hook can't change the arguments: the agent must write the amended ones itself."""
+    store, approval = MemoryStore(), "false, approval: {roles: [boss]}"
+    amended = {**REFUND.arguments, "amount": 20}
+    async with looked_up(tmp_path, confirm=approval, store=store) as agent:
+
+        async def before(id: str, arguments: Any) -> dict[str, Any]:
+            named = {"conversation": "c-1", "id": id, "tool": "refund", "arguments": arguments}
+            _, decided = await agent.post("/before", **named, as_written=True)
+            return decided
+
+        waiting = await before("3", REFUND.arguments)
+        assert waiting["decision"] == "waiting"
+        runner = load_handbook(tmp_path / "refunds.yaml", store=store)
+        await runner.decide(waiting["session"], "amend", by="Mia", role="boss", arguments=amended)
+        for id in ("4", "5"):
+            told = await before(id, REFUND.arguments)
+            assert told["decision"] == "refused"
+            assert '"amount":20' in told["text"]
+        assert (await before("6", amended))["decision"] == "carry_out"
+
+
+def test_a_payment_that_reports_an_error_may_have_been_made(service: str) -> None:
+    agent = CodingAgent(service)
+    assert agent.call(LOGIN, RESULTS["login"]) == ""
+    assert agent.call(LOOK, RESULTS["find_order"]) == ""
+    attempt = agent.event(PAY)
+    assert agent.before(attempt)["permissionDecision"] == "allow"
+    broken = hooked(service, hook_event_name="PostToolUseFailure", error="timed out", **attempt)
+    assert "may have been carried out" in broken["reason"]
+    assert agent.call(LOOK, RESULTS["find_order"]) == ""
+    assert agent.before(agent.event(PAY))["permissionDecision"] == "deny"
+
+
 def test_a_text_with_two_values_under_one_name_proves_nothing(service: str) -> None:
     agent = CodingAgent(service)
     assert agent.call(LOGIN, RESULTS["login"]) == ""
@@ -557,7 +594,8 @@ async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: 
         assert await reply("6", reply={"question": "Another?", "text": "yes"}) == "missing"
         assert await reply("7", reply={"text": "yes"}) == "400"
         assert await reply("8", reply={**yes, "text": "no"}) != "carry_out"
-        assert await reply("9", reply=yes) == "carry_out"
+        assert await reply("9", reply=yes) == "refused"  # the no stands
+        assert await reply("10", reply=yes, messages=["Pay it after all."]) == "carry_out"
 
 
 async def test_a_reply_answers_no_other_call_at_the_same_time_or_later(tmp_path: Path) -> None:

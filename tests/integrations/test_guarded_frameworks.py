@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 from agents import Runner
+from every_interface import reply_of
 from framework_agents import FRAMEWORKS, LangChainAgent, OpenAIAgentsAgent, PydanticAIAgent
 from guarded_shop import LOGIN, LOOK, REFUND, WatchedShop, shop_agent
 from guarded_shop import run as play
+from langchain_core.tools import ToolException
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
-from pydantic_ai import DeferredToolRequests, DeferredToolResults
+from pydantic_ai import DeferredToolRequests, DeferredToolResults, ModelRetry
 from scripted_moves import Move, Script, call
 
 import sopilot
@@ -157,6 +159,51 @@ async def test_openai_agents_interrupts(tmp_path: Path, confirm: str, approved: 
         again = Conversations.of(desk.path, store=desk.store)
         await play(OpenAIAgentsAgent, desk.shop, again, "c-1", [REFUND])
         assert desk.shop.paid == [PAID]
+
+
+class ReportingShop(WatchedShop):
+    """Its tools report failures in the framework's own way; the first refund fails."""
+
+    def __init__(self, error: type[Exception], *, pays: bool) -> None:
+        super().__init__()
+        self.error = error
+        self.pays = pays
+
+    def login(self, customer: str, password: str) -> dict[str, str]:
+        if password != "sesame":
+            raise self.error("wrong password, try again")
+        return {"customer": customer}
+
+    def refund(self, customer: str, order: str, amount: float) -> str:
+        if self.error is Exception:
+            return super().refund(customer, order, amount)
+        error, self.error = self.error, Exception
+        if self.pays:
+            super().refund(customer, order, amount)
+        raise error("card declined" if not self.pays else "the bank is slow, try again")
+
+
+@pytest.mark.parametrize("pays", [True, False])
+@pytest.mark.parametrize("name", ["pydantic_ai", "langchain"])
+async def test_an_error_that_a_tool_reports_may_follow_the_payment(
+    tmp_path: Path, name: str, pays: bool
+) -> None:
+    condition = """irreversible: true, not_done: "result.contains('declined')","""
+    text = BOOK.replace("irreversible: true,", condition)
+    error = ModelRetry if name == "pydantic_ai" else ToolException
+    shop, kind = ReportingShop(error, pays=pays), FRAMEWORKS[name]
+    conversations = Conversations.of(written(tmp_path, text=text))
+    wrong = call("login", **{**LOGIN.arguments, "password": "guess"})
+    script = Script([wrong, LOGIN, LOOK, REFUND, LOOK, REFUND, REFUND])
+    tools = [kind.tool(function, function.__name__) for function in shop.functions()]
+    for tool in tools if name == "langchain" else ():
+        tool.handle_tool_error = True
+    await kind(conversations, tools, reply_of(script)).say("hello", "c-1")
+    assert shop.paid == [PAID]
+    assert ("may have been carried out" in script.answers[3]) is pays
+    assert ("must first record how it ended" in script.answers[5]) is pays
+    async with conversations.using("c-1") as hook:
+        assert len(hook.session.unknown_outcomes) == pays
 
 
 @pytest.mark.parametrize("kind", [LangChainAgent, OpenAIAgentsAgent])

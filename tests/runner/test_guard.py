@@ -23,6 +23,8 @@ import sopilot
 from refund_shop import Shop
 from sopilot.protocols import SystemClock
 from sopilot.records.people import change_people
+from sopilot.session.opening import attach_session
+from sopilot.session.orphans import waiting_in
 from sopilot.stores.memory import MemoryStore
 
 BOOK = refund_shop.BOOK.replace("CONFIRM", "false")
@@ -656,6 +658,69 @@ def test_a_rejected_call_is_refused_and_does_not_wait(book: Path, shop: Shop) ->
     assert shop.paid == []
 
 
+def test_a_no_stands_until_the_user_writes_again(book: Path, shop: Shop) -> None:
+    book.write_text(BOOK.replace("confirm: false", "confirm: 'Pay {amount}?'"), "utf-8")
+    login, find_order, refund = tools_of(shop, book)
+    replies = iter(["no", "no", "yes"])
+    asked: list[str] = []
+
+    def user(question: str) -> str:
+        asked.append(question.partition("\n")[0])
+        return next(replies)
+
+    with sopilot.conversation("c-1", user=user) as talk:
+        login("anna", "sesame")
+        for _ in range(3):
+            find_order("anna", "o-1")
+            with pytest.raises(sopilot.Refused, match="no"):
+                refund("anna", "o-1", 50)
+        with pytest.raises(sopilot.Refused, match="no"):
+            refund("anna", "o-1", 20)
+        assert asked == ["Pay 50?", "Pay 20?"]
+        talk.user_said("I changed my mind: pay me the 50.")
+        refund("anna", "o-1", 50)
+    assert asked[2:] == ["Pay 50?"]
+    assert shop.paid == [("anna", "o-1", 50)]
+
+
+@pytest.mark.parametrize("happened", [True, False])
+def test_a_call_that_broke_off_is_not_made_in_another_conversation(
+    book: Path, shop: Shop, happened: bool
+) -> None:
+    def refund(customer: str, order: str, amount: float) -> str:
+        shop.refund(customer, order, amount)
+        if len(shop.paid) == 1:
+            raise ConnectionError("the line broke")
+        return "paid"
+
+    store = MemoryStore()
+    login, find_order, pay = sopilot.guard(book, shop.login, shop.find_order, refund, store=store)
+
+    def proven(name: str) -> sopilot.Conversation:
+        with sopilot.conversation(name) as talk:
+            login("anna", "sesame")
+            find_order("anna", "o-1")
+        return talk
+
+    with proven("c-1") as first, pytest.raises(ConnectionError):
+        pay("anna", "o-1", 50)
+    with proven("c-2") as second, pytest.raises(sopilot.Missing, match="unknown outcome"):
+        pay("anna", "o-1", 50)
+    with second:
+        pay("anna", "o-1", 20)  # another act
+    assert shop.paid == [("anna", "o-1", 50), ("anna", "o-1", 20)]
+
+    async def resolve() -> None:
+        async with await attach_session(store, first.session_ids()["refunds"]) as session:
+            (call_id,) = session.unknown_outcomes
+            await session.resolve_outcome(call_id, ok=happened, by="Mia")
+
+    asyncio.run(resolve())
+    with proven("c-3"):
+        pay("anna", "o-1", 50)  # as after any call that another session has carried out
+    assert len(shop.paid) == 3
+
+
 @pytest.mark.parametrize("problem", [sopilot.ToolFailed("busy"), ConnectionError("down")])
 def test_a_read_of_the_runtime_that_failed_is_made_again_with_the_next_attempt(
     book: Path, shop: Shop, problem: Exception
@@ -727,6 +792,55 @@ def test_an_amended_call_is_made_when_the_agent_calls_again(
                 refund("anna", "o-1", amount)
     assert shop.paid == [("anna", "o-1", 20)]
     assert asyncio.run(runner.audit(session)).findings == ()
+
+
+def test_an_amended_call_is_made_at_once_after_another_procedure(book: Path, shop: Shop) -> None:
+    more = """procedures:
+  close: {requires: small(amount)}"""
+    text = BOOK.replace("confirm: false", "approval: {roles: [boss]}").replace("procedures:", more)
+    closing = "  close: {input: {amount: number}, irreversible: true, confirm: false, changes: []}"
+    book.write_text(text.replace("predicates:", f"{closing}\npredicates:"), "utf-8")
+    store, closed = MemoryStore(), []
+
+    def close(amount: float) -> str:
+        closed.append(amount)
+        return "closed"
+
+    functions = (shop.login, shop.find_order, shop.refund, close)
+    login, find_order, refund, close = sopilot.guard(book, *functions, store=store)
+    with ready(login, find_order) as talk, pytest.raises(sopilot.Waiting):
+        refund("anna", "o-1", 120)
+    session = talk.session_ids()["refunds"]
+    amended = {"customer": "anna", "order": "o-1", "amount": 20}
+    runner = sopilot.load(book, store=store)
+    asyncio.run(runner.decide(session, "amend", by="Mia", role="boss", arguments=amended))
+    with talk:
+        close(3)
+        assert refund("anna", "o-1", 120) == "paid 20"
+    assert (shop.paid, closed) == ([("anna", "o-1", 20)], [3])
+    assert asyncio.run(runner.audit(session)).findings == ()
+
+
+def test_a_call_has_one_request_also_after_an_amendment(book: Path, shop: Shop) -> None:
+    book.write_text(BOOK.replace("confirm: false", "approval: {roles: [boss]}"), "utf-8")
+    store = MemoryStore()
+    login, find_order, refund = tools_of(shop, book, store=store)
+    runner = sopilot.load(book, store=store)
+    with ready(login, find_order) as talk:
+        waiting = []
+        for amount in (120, 20):
+            with pytest.raises(sopilot.Waiting) as raised:
+                refund("anna", "o-1", amount)
+            waiting.append(raised.value.call_id)
+    session, amended = talk.session_ids()["refunds"], {"customer": "anna", "order": "o-1"}
+    decide = functools.partial(runner.decide, session, by="Mia", role="boss")
+    asyncio.run(decide("amend", call_id=waiting[0], arguments={**amended, "amount": 20}))
+    assert asyncio.run(waiting_in(store, session)).held[0].call_id == waiting[0]
+    assert len(asyncio.run(waiting_in(store, session)).held) == 1
+    with talk:
+        refund("anna", "o-1", 20)
+    assert shop.paid == [("anna", "o-1", 20)]
+    assert asyncio.run(waiting_in(store, session)).held == ()
 
 
 DOORS = """

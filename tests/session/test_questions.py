@@ -86,3 +86,27 @@ async def test_only_a_message_sent_after_the_question_answers_it(reply: str) -> 
     assert isinstance(result.value, dict)
     assert result.ok is (reply in ("hm", "yes"))
     assert result.value.get("said") == (reply if result.ok else None)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "other"),
+    [
+        ("confirm_with_user", PAY, {**PAY, "amount": 6}),
+        ("ask_user", WANTS, {**WANTS, "user": "bo"}),
+    ],
+)
+async def test_a_no_is_not_asked_about_again_until_the_user_writes(
+    tool: str, arguments: dict[str, JSON], other: dict[str, JSON]
+) -> None:
+    """A model may put a question as often as it likes."""
+    session = await opened(programs=PROGRAMS)
+    shown = await replying(session, "no")
+    first = await session.call_tool(tool, arguments, "q")
+    for _ in range(3):
+        again = await session.call_tool(tool, arguments, "q")
+        assert f"said no to exactly this (#{first.seq})" in again.problem
+    await session.call_tool(tool, other, "q")
+    assert len(shown) == 2
+    await session.user_said("I have thought about it.")
+    await session.call_tool(tool, arguments, "q")
+    assert len(shown) == 3

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import shutil
+import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,7 @@ from sopilot.records.sealing import seal_store, verify_store
 from sopilot.records.selection import Wanted
 from sopilot.records.store import Settings, Store
 from sopilot.session.opening import resume_session
+from sopilot.stores.sqlite import SQLiteStore
 from sopilot.trace.signing import generate_key
 
 
@@ -57,6 +61,47 @@ async def test_what_is_left_verifies_and_names_nobody(store: Store) -> None:
     after = [one.as_json() for one in (await register(store, Wanted())).entries(None)]
     assert after == before
     assert (await verify_store(store, seals, [key.public])).gaps == []
+
+
+def kept_bytes(folder: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in folder.iterdir())
+
+
+@pytest.mark.parametrize("reader", [True, False])
+async def test_an_erasure_that_was_cut_off_is_finished_when_the_store_is_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reader: bool
+) -> None:
+    """A reader of another program keeps the log from being cut."""
+    alive, killed = tmp_path / "alive", tmp_path / "killed"
+
+    async def die(store: SQLiteStore) -> None:
+        shutil.copytree(alive, killed)
+
+    store, clock = SQLiteStore(alive / "store.db"), HandClock()
+    session = await opened(store, clock=clock, settings=Settings(private=True))
+    await session.user_said("this is una speaking")
+    await session.release()
+    with monkeypatch.context() as patched:
+        patched.setattr(SQLiteStore, "compact", die)
+        await erase_contents(
+            store, await sessions_with(store, ["una"]), "asked for", who=None, clock=clock
+        )
+    await store.close()
+    assert b"una speaking" in kept_bytes(killed)
+    other = sqlite3.connect(killed / "store.db", isolation_level=None)
+    if reader:
+        other.execute("BEGIN")
+        other.execute("SELECT count(*) FROM sessions").fetchone()
+        busy = SQLiteStore(killed / "store.db")
+        await busy.migrate()
+        assert b"una speaking" in kept_bytes(killed)
+        await busy.close()
+    other.close()
+    again = SQLiteStore(killed / "store.db")
+    await again.migrate()
+    assert b"una speaking" not in kept_bytes(killed)
+    assert (await again.record(session.id)).is_erased
+    await again.close()
 
 
 async def test_writers_of_a_journal_take_turns(store: Store) -> None:

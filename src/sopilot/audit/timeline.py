@@ -170,6 +170,7 @@ def entries_of(events: Iterable[Event], guarded: Iterable[int] = ()) -> list[Ent
             calls[call_id] = held
         elif event.note == OUTCOME_UNKNOWN and call is not None:
             call.state = "unknown"
+            call.answered, call.answer = "value" in details, details.get("value")
             call.events.append(event.seq)
         elif event.kind == "domain_call":
             arguments = payload.get("arguments")

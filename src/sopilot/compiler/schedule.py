@@ -101,7 +101,7 @@ def argument_of(term: Term, scope: frozenset[str]) -> Argument:
 def guard_of(action: Action) -> Guarded:
     approval = action.approval
     if approval is None:
-        return Guarded(action.name, recheck=action.recheck)
+        return Guarded(action.name, recheck=action.recheck, not_done=action.not_done)
     return Guarded(
         action.name,
         approval.roles,
@@ -109,6 +109,7 @@ def guard_of(action: Action) -> Guarded:
         approval.expires_seconds,
         action.recheck,
         approval.when,
+        action.not_done,
     )
 
 

@@ -446,6 +446,7 @@ ACTION = _table(
     Entry("recheck", FLAG),
     Entry("confirm", CONFIRM_TEXT),
     Entry("not_found", TEXT),
+    Entry("not_done", TEXT),
     Entry("secret", NAMES, "secrets"),
     Entry("tool", TEXT),
 )

@@ -69,7 +69,9 @@ class Action:
     ``recheck`` makes the machine read its licence again just before the call. ``confirm`` is
     the text that the user must say yes to before the call; empty text asks nobody.
     ``not_found`` is an expression over the ``result`` of a failed call: if it is true, the
-    failure is an answer. ``secrets`` are fields of its answers that are never shown in clear.
+    failure is an answer. ``not_done`` is one over the ``result`` that a guarded call's tool reports
+    as an error: if it is true, the call wasn't carried out; else its outcome is unknown.
+    ``secrets`` are fields of its answers that are never shown in clear.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Action:
     recheck: bool = False
     confirm: str | None = None
     not_found: str | None = None
+    not_done: str | None = None
     secrets: tuple[str, ...] = ()
     shared: bool = False
     """Its answers, and the gates that it opens, count for every connection to its server."""

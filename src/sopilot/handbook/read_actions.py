@@ -64,12 +64,13 @@ def read_action(
         otherwise = "that it changes something" if action.changes else "that it is guarded"
         message = f"the action `{name}` is `read_only`, but says {otherwise}"
         report.error("not-read-only", message, result["read_only"].key, "drop one of the two")
-    if action.not_found is not None:
+    for key in {"not_found", "not_done"} & result.keys():
         answers = {"result"} | scope.constants.keys()
-        read_expression(report, result["not_found"].value, answers, "condition")
-        if action.is_guarded:
-            message = f"`{name}` is guarded: only its tool can say whether it failed"
-            report.error("guarded-not-found", message, result["not_found"].key)
+        read_expression(report, result[key].value, answers, "condition")
+    if action.not_found is not None and action.is_guarded:
+        message = f"`{name}` is guarded: a failure of it is no answer"
+        help = "write `not_done` if the failure means that it wasn't carried out"
+        report.error("guarded-not-found", message, result["not_found"].key, help)
     return action
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Mapping
 
 from sopilot.handbook.model import CONFIRM
 
@@ -91,3 +92,8 @@ def reply_to(action: str, reply: str) -> str | None:
 def _folded(text: str) -> str:
     folded = unicodedata.normalize("NFKC", text).lower().replace("’", "'")
     return _IGNORED.sub(" ", folded).strip()
+
+
+def is_decided(answer: object) -> bool:
+    """Whether the recorded answer to a question is a yes or a no."""
+    return isinstance(answer, Mapping) and answer.get("answer") is not None

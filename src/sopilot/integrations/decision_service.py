@@ -66,6 +66,7 @@ class Request:
     reply: Reply | None = None
     messages: Sequence[str] = ()
     tell: Mapping[str, JSON] = field(default_factory=dict)
+    as_written: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -75,7 +76,7 @@ class _Call:
     tool: str
     digest: str
     decided: asyncio.Future[dict[str, JSON]]
-    answer: asyncio.Future[tuple[bool, JSON]]
+    answer: asyncio.Future[tuple[bool | None, JSON]]
     task: asyncio.Task[CallAnswer | None] = field(init=False)
 
     def decide(self, decision: str, **details: JSON) -> None:
@@ -139,7 +140,7 @@ class Decisions:
         return await asyncio.shield(call.decided)
 
     async def after(
-        self, conversation: str, call_id: str, digest: str, ok: bool, value: JSON
+        self, conversation: str, call_id: str, digest: str, ok: bool | None, value: JSON
     ) -> dict[str, JSON]:
         call = self._calls.get((conversation, call_id))
         if call is None:
@@ -196,11 +197,14 @@ class Decisions:
         async def dispatch(licensed: Mapping[str, JSON]) -> object:
             call.decide("carry_out", arguments=dict(licensed))
             ok, value = await asyncio.wait_for(call.answer, self._answer_seconds)
+            if ok is None:
+                return hook.reported_error(request.tool, value)
             return value if ok else Failed(value)
 
         async with self._conversations.using(request.conversation) as hook:
             session = hook.session
             session.supplied.update(request.tell)
+            session.as_written = request.as_written
             for text in request.messages:
                 await session.user_said(text)
             if request.tool in self._own:
@@ -380,6 +384,7 @@ _BEFORE = _object(
             "array", "What the user has said since the last request.", items=_of("string")
         ),
         "tell": _of("object", "Values of the application."),
+        "as_written": _of("boolean", "Whether the agent can't make the call with other arguments."),
     },
 )
 _DECISION = _object(
@@ -400,7 +405,11 @@ _AFTER = _object(
     {
         **_CALL,
         "digest": _of("string", "Of the decision."),
-        "ok": _of("boolean", "Whether the tool succeeded."),
+        "ok": {
+            "type": ["boolean", "null"],
+            "description": "Whether the tool succeeded. `false`: it did nothing. `null`: it "
+            "reported an error, and may have done its work before.",
+        },
     },
     {"value": {"description": "The tool's answer."}},
 )

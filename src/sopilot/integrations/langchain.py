@@ -24,11 +24,11 @@ from langgraph.types import Command, interrupt
 from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import Conversations, Hooks, hooks_of
-from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, require_guarded_tools, was_made
+from sopilot.runner.hook import ProcedureHook, Read, Reply, require_guarded_tools, was_made
 from sopilot.runner.json_values import Validate, validation_by
 from sopilot.runner.loop_thread import caller
 from sopilot.values.json import JSON
-from sopilot.views.step_answers import CallAnswer
+from sopilot.views.step_answers import CallAnswer, CallStatus
 
 __all__ = ["Conversations", "SopilotMiddleware"]
 
@@ -136,7 +136,9 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             replies.append(answer)
             if not isinstance(answer, ToolMessage):
                 return str(answer)
-            return Failed(answer.content) if answer.status == "error" else answer.content
+            if answer.status == "error":
+                return hook.reported_error(call["name"], answer.content)
+            return answer.content
 
         async with using as hook:
             tools = request.runtime.tools if request.runtime is not None else ()
@@ -165,7 +167,8 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
                 with hook.replied(Reply(waiting.question, said) if shown else None):
                     answer = await attempt()
         own = replies[0] if replies else None
-        if isinstance(own, Command) or (own is not None and hook.view.guard):
+        ended = answer.status is CallStatus.DONE
+        if isinstance(own, Command) or (own is not None and hook.view.guard and ended):
             return own
         return _message(call, answer, own)
 

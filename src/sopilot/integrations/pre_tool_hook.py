@@ -57,11 +57,13 @@ def _answered(kind: str, event: Mapping[str, Any], url: str, token: str) -> dict
     call = {"tool": tool, "arguments": arguments}
     if kind != BEFORE and tool in known:
         # The service isn't asked now: it would decide about a call that is made already.
-        value = event.get("tool_response")
-        report = {"ok": kind == AFTER and not _is_error(value), "value": value}
-        _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
-        return None
-    decided = _ask(url, token, "/before", {**bound, **call})
+        value = event.get("tool_response", event.get("error"))
+        ok = kind == AFTER and not _is_error(value)
+        # A guarded tool that reports an error may have done its work before.
+        report = {"ok": ok or (None if known[tool] else False), "value": value}
+        answer = _ask(url, token, "/after", {**bound, "digest": call_digest(**call), **report})
+        return None if answer["recorded"] else {"decision": "block", "reason": answer["text"]}
+    decided = _ask(url, token, "/before", {**bound, **call, "as_written": True})
     if tool not in known:
         return _if_misspelt(tool, known) if kind == BEFORE else None
     if decided["decision"] != "carry_out":

@@ -14,7 +14,13 @@ from typing import Any
 
 from pydantic_ai import RunContext, Tool
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.exceptions import ApprovalRequired
+from pydantic_ai.exceptions import (
+    ApprovalRequired,
+    ModelRetry,
+    ToolFailed,
+    ToolFailedError,
+    ToolRetryError,
+)
 from pydantic_ai.messages import BinaryContent, ToolCallPart, ToolReturn
 from pydantic_ai.output import OutputContext
 from pydantic_ai.tools import ToolDefinition
@@ -33,8 +39,13 @@ from sopilot.runner.hook import (
 )
 from sopilot.runner.json_values import values_of_model
 from sopilot.values.json import JSON, same
+from sopilot.views.step_answers import CallStatus
 
 __all__ = ["Conversations", "SopilotCapability"]
+
+REPORTS = (ModelRetry, ToolRetryError, ToolFailed, ToolFailedError)
+"""By these a tool tells the model that it failed. It has run: a guarded call may have done its
+work before, and the model must not be asked to make it again."""
 
 
 @dataclass
@@ -155,9 +166,16 @@ class SopilotCapability(AbstractCapability[Any]):
         names = {**written, **dict.fromkeys(validated.keys() - properties.keys())}
         judged = hook.received(call.tool_name, validated, names)
 
+        reported: list[Exception] = []
+
         async def execute(arguments: Mapping[str, JSON]) -> object:
             # The agent's own validated arguments, unless the guard admitted other ones.
-            made.append(await handler(args if same(dict(arguments), judged) else dict(arguments)))
+            own = args if same(dict(arguments), judged) else dict(arguments)
+            try:
+                made.append(await handler(own))
+            except REPORTS as problem:
+                reported.append(problem)
+                return hook.reported_error(call.tool_name, str(problem))
             first = made[0]
             return first.return_value if isinstance(first, ToolReturn) else first
 
@@ -174,6 +192,8 @@ class SopilotCapability(AbstractCapability[Any]):
         if waiting is not None:
             await hook.show(call.tool_call_id, waiting)
             raise ApprovalRequired(metadata=waiting.as_json())
+        if reported and answer.status is CallStatus.DONE:
+            raise reported[0]
         if made and hook.view.guard:
             return made[0]
         if made and isinstance(made[0], ToolReturn):

@@ -72,6 +72,7 @@ def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
                 stricter,
                 recheck=guarded.recheck or earlier.recheck,
                 when=guarded.when if guarded.when == earlier.when else None,
+                not_done=guarded.not_done if guarded.not_done == earlier.not_done else None,
             )
     return guardeds
 

@@ -250,9 +250,23 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "evidence for that call; a person must first record how it ended",
         "`{guarded}` 的调用 `{call}` 结果未知，而 `{action}` 可能改变其依据；须先由人确认其结果",
     ),
+    "declined": (
+        "the user said no to exactly this (#{seq}), and has asked for nothing since; don't ask "
+        "again, and refuse the request or change it",
+        "用户已拒绝此事（#{seq}），此后没有新的请求；请勿再问，请拒绝该请求或更改它",
+    ),
+    "outcome-elsewhere": (
+        "the same call of `{action}` has an unknown outcome in session {session} (call `{call}`); "
+        "a person must first record how it ended",
+        "会话 {session} 中对 `{action}` 的同一调用（`{call}`）结果未知；须先由人确认其结果",
+    ),
     "broke-off": (
         "`{action}` was interrupted, but may have been carried out",
         "`{action}` 中断，可能已经执行",
+    ),
+    "reported-error": (
+        "`{action}` reported an error, but may have been carried out; its answer: {answer}",
+        "`{action}` 报告了错误，可能已经执行；它的回答：{answer}",
     ),
     "waits": (
         "`{action}` is waiting for approval: {approvals} of {needed} from {roles} (call `{call}`)",

@@ -224,6 +224,10 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
         "Call it again only after the user asks for it again.",
         "未调用：`{action}` 已用相同的参数办理过（#{seq}）。只有用户再次提出时才能再次调用。",
     ),
+    "guard_as_written": (
+        "Not called: call it with these arguments: {arguments}",
+        "未调用：请使用这些参数：{arguments}",
+    ),
     "guard_full": (
         "Not called: this session has made {limit} attempts, the most that it may make. Open "
         "a new session, or raise `limits.processes` in its settings.",

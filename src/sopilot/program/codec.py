@@ -567,6 +567,7 @@ GUARDED = _table(
     Entry("expires_seconds", WHOLE_NUMBER),
     Entry("recheck", FLAG),
     Entry("when", TEXT),
+    Entry("not_done", TEXT),
 )
 
 PREREQUISITE = _table(

@@ -297,7 +297,8 @@ class Function:
 @dataclass(frozen=True, slots=True)
 class Guarded:
     """An action that is held until it is proven, and approved if ``needed``. With ``when`` it needs
-    approval only if that expression over the arguments is true or undecided."""
+    approval only if that expression over the arguments is true or undecided. ``not_done`` is one
+    over the ``result`` that its tool reports as an error: if true, the call wasn't carried out."""
 
     action: str
     roles: tuple[str, ...] = ()
@@ -305,6 +306,7 @@ class Guarded:
     expires_seconds: int | None = None
     recheck: bool = False
     when: str | None = None
+    not_done: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,4 +195,6 @@ def _guarded(guarded: Guarded) -> str:
         text += ", rechecked"
     if guarded.when is not None:
         text += f", when {guarded.when}"
+    if guarded.not_done is not None:
+        text += f", not done if {guarded.not_done}"
     return text

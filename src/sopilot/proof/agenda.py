@@ -9,13 +9,14 @@ wanted, so the agenda is whole: every call that is known to be missing, in progr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
+from sopilot.handbook.yes_or_no import is_decided
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.leaves import LeafVerdict, Prover, gate_call, names_the_same, prover_at
@@ -40,6 +41,8 @@ from sopilot.program.walk import DEEPEST_CALL, Activation, passed_values, truth
 from sopilot.proof.licence import values_at_the_act
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same
 
+Requested = Callable[[int], bool]
+"""Whether the user has asked for something since an event."""
 _MOST_PATHS = 64
 _MOST_OTHERS = 2
 _MOST_STEPS = 4_000
@@ -87,15 +90,18 @@ def plan_call(
     *,
     since: int = NEVER,
     failed_since: int = NEVER,
+    requested: Requested = lambda seq: True,
 ) -> Plan:
-    """The plan for the goal action at the cursor. A no of the user from before the event
-    ``since`` is asked about again, and a call that failed before ``failed_since`` is made again."""
+    """The plan for the goal action at the cursor. A reply of the user from before the event
+    ``since`` that was neither yes nor no is asked for again; a yes or a no if the user has
+    ``requested`` something since that reply. A call that failed before ``failed_since`` is made
+    again."""
     step = here.step
     assert isinstance(step, Act)
     values = values_at_the_act(here, step, arguments)
     if isinstance(values, str):
         return Plan(problem=values)
-    planner = _Planner(prover_at(here, values, judge), step.label, since, failed_since)
+    planner = _Planner(prover_at(here, values, judge), step.label, since, failed_since, requested)
     root = Activation(here.layout, values)
     paths = list(islice(planner.paths(root, here.layout.first, {}, True), _MOST_PATHS))
     # A no of the user rules the call out, whatever an option would show that another did without.
@@ -221,6 +227,7 @@ class _Planner:
     goal: str
     since: int
     failed_since: int
+    requested: Requested
     steps: int = 0
     leaves: dict[tuple[str, ArgumentsKey], Need | Unmet | bool] = field(default_factory=dict)
 
@@ -352,7 +359,7 @@ class _Planner:
             return True
         if function.kind is Kind.GATE:
             return self._gate(callee, values, verdict)
-        if verdict.holds is False and not self._asks_again(callee, verdict.evidence):
+        if verdict.holds is False and not self._asks_again(callee, values, verdict.evidence):
             return False
         for recipe in callee.recipes:
             need = self._missing(callee, recipe, values)
@@ -368,9 +375,17 @@ class _Planner:
                 return Need(callee.name, values, judgement=True, evidence=evidence)
         return Unmet(callee.name, values, None, verdict.evidence, verdict.why)
 
-    def _asks_again(self, callee: FunctionLayout, evidence: tuple[int, ...]) -> bool:
-        """A no from an earlier attempt doesn't rule a new one out."""
-        return bool(callee.function.question) and max(evidence, default=NEVER) < self.since
+    def _asks_again(
+        self, callee: FunctionLayout, values: Mapping[str, JSON], evidence: tuple[int, ...]
+    ) -> bool:
+        """Whether an earlier reply of the user doesn't rule a new attempt out."""
+        if not callee.function.question:
+            return False
+        for call in self._questions(callee, values):
+            reply = self.prover.newest(call)
+            if not isinstance(reply, Absent) and is_decided(reply.value):
+                return self.requested(reply.seq)
+        return max(evidence, default=NEVER) < self.since
 
     def _questions(
         self, callee: FunctionLayout, values: Mapping[str, JSON]

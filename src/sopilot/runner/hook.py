@@ -431,6 +431,12 @@ class ProcedureHook:
         judged = name in self._actions and name in self.session.programs.guarded
         return received(validated, written, self._actions[name].input_names() if judged else ())
 
+    def reported_error(self, name: str, value: object) -> ToolResult:
+        """The result of a tool that its framework marks as an error. A guarded call may have done
+        its work before."""
+        guarded = self._action(name) in self.session.programs.guarded
+        return ToolResult(False, as_json(value), unknown=guarded)
+
     def _as_judged(self, name: str, execute: Execute, validate: Validate) -> Execute:
         """Refuse the dispatch if validation, which runs once more in front of the tool, changes
         the arguments that were judged or amended."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.machine.call_ledger import HeldCall, HeldState
-from sopilot.machine.evidence import changes, may_unprove
+from sopilot.machine.evidence import changes, is_current, may_unprove
 from sopilot.machine.layout import Position
 from sopilot.machine.leaves import prover_at
 from sopilot.machine.recipes import WantedCall
@@ -30,6 +30,7 @@ from sopilot.session.calls import (
     record_result,
     unknown_call,
 )
+from sopilot.session.elsewhere import open_elsewhere
 from sopilot.session.fence import fence_reason, known_fence
 from sopilot.trace.events import (
     AWAITS_APPROVAL,
@@ -127,10 +128,18 @@ async def admit(
 
 
 async def _behind_fence(session: Session, call: DomainCall) -> CallAnswer | Admitted:
-    """In a fenced session, hold a call whose outcome the tools can't recall."""
+    """Hold a call that another session of the store may have made; in a fenced session, one whose
+    outcome the tools can't recall."""
     why = await fence_reason(session._store, session.id, session.created_at, clock=session.clock)
     if not why:
-        return Admitted(call)
+        other = await open_elsewhere(session, call.action, call.arguments)
+        if other is None:
+            return Admitted(call)
+        why = sentence(
+            "outcome-elsewhere", action=call.action, call=other.call_id, session=other.session_id
+        )
+        hold = Hold(AWAITS_OUTCOME, why)
+        return await hold_call(session, call, hold)
     tools: object = session.tools
     if isinstance(tools, RecallsOutcomes):
         with suppress(Exception):  # a tool is foreign code
@@ -144,7 +153,7 @@ async def _behind_fence(session: Session, call: DomainCall) -> CallAnswer | Admi
 
 async def admit_unguarded(session: Session, wish: DomainCall) -> CallAnswer | Admitted:
     action = wish.action
-    hold = under_way(session, action)
+    hold = under_way(session, action) or _declined(session, wish)
     if hold is not None:
         return await hold_call(session, wish, hold)
     if action in session.machine.programs.goal_actions:
@@ -248,14 +257,29 @@ async def _drop_doubted(
 ) -> None:
     """Expire the requests for this call from when it was not proven, except the one that is being
     carried out."""
-    for held in tuple(session.ledger.held.values()):
-        open_still = held.state in (HeldState.WAITING, HeldState.APPROVED)
-        doubted = held.why and open_still and held.call_id != but
-        if doubted and held.serves(action, arguments):
-            await session.step(
-                Decision("expire", held.call_id, reason="its checks are proven now"),
-                actor=Actor.RUNTIME,
-            )
+    for held in _requests(session, action, arguments, but=but):
+        if held.why:
+            await _expire(session, held, "its checks are proven now")
+
+
+async def expire_others(session: Session, amended: HeldCall) -> None:
+    """Expire the other requests for a call into which people have amended this one."""
+    for held in _requests(session, amended.action, amended.arguments, but=amended.call_id):
+        await _expire(session, held, f"`{amended.call_id}` was amended into this call")
+
+
+def _requests(
+    session: Session, action: str, arguments: Mapping[str, JSON], *, but: str
+) -> list[HeldCall]:
+    return [
+        held
+        for held in session.held_calls
+        if held.call_id != but and held.serves(action, arguments)
+    ]
+
+
+async def _expire(session: Session, held: HeldCall, why: str) -> None:
+    await session.step(Decision("expire", held.call_id, reason=why), actor=Actor.RUNTIME)
 
 
 def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> str:
@@ -266,12 +290,12 @@ def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> st
         for answer in session.configuration.answers.get(action, {}).values()
         if answer.succeeded != NEVER and is_same_act(answer.arguments, arguments)
     ]
-    if not successes or _asked_since(session, max(successes)):
+    if not successes or asked_since(session, max(successes)):
         return ""
     return guard_text("repeated", session.language, action=action, seq=max(successes))
 
 
-def _asked_since(session: Session, seq: int) -> bool:
+def asked_since(session: Session, seq: int) -> bool:
     """Whether the user has spoken since, other than in answer to a question of the runtime."""
     questions: set[str] = {
         call_id
@@ -286,6 +310,20 @@ def _asked_since(session: Session, seq: int) -> bool:
         elif event.kind == UserSaid.kind and not questions:
             return True
     return False
+
+
+def _declined(session: Session, wish: DomainCall) -> Hold | None:
+    """Why a question isn't put again: the user said no to it, nothing has changed since, and the
+    user has asked for nothing since."""
+    if wish.action not in BUILT_IN:
+        return None
+    configuration, programs = session.configuration, session.machine.programs
+    reply = configuration.answers.get(wish.action, {}).get(key_of(wish.arguments))
+    if reply is None or not isinstance(reply.value, Mapping) or reply.value.get("answer") != "no":
+        return None
+    if not is_current(programs, configuration, reply) or asked_since(session, reply.seq):
+        return None
+    return Hold(AWAITS_PROOF, sentence("declined", seq=reply.seq))
 
 
 def _amended_request(
@@ -477,7 +515,4 @@ async def expire_due(session: Session) -> None:
     for held in tuple(session.ledger.held.values()):
         waiting = held.state in (HeldState.WAITING, HeldState.APPROVED)
         if waiting and held.has_expired(now):
-            await session.step(
-                Decision("expire", held.call_id, reason="the approval expired"),
-                actor=Actor.RUNTIME,
-            )
+            await _expire(session, held, "the approval expired")

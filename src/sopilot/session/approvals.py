@@ -13,7 +13,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.records.entitlements import REFUSED, Ballot, Vote, refused_vote
 from sopilot.records.people import principal_from_json
 from sopilot.records.store import Store
-from sopilot.session.admission import expire_due
+from sopilot.session.admission import expire_due, expire_others
 from sopilot.session.calls import unknown_call
 from sopilot.trace.events import Decision
 from sopilot.values.json import Fields, plain_mapping, without_references
@@ -74,4 +74,7 @@ async def record_vote(session: Session, call_id: str, vote: Vote) -> HeldCall:
         await session.step(
             Decision(vote.decision, call_id, vote.by, vote.role, changed, vote.reason, principal)
         )
-        return session.ledger.held[call_id]
+        held = session.ledger.held[call_id]
+        if vote.decision == "amend" and held.amended:
+            await expire_others(session, held)
+        return held

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
-from sopilot.machine.call_ledger import HeldState
+from sopilot.machine.call_ledger import HeldCall, HeldState
 from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
 from sopilot.machine.leaves import prover_at
@@ -28,7 +29,7 @@ from sopilot.session.admission import Admitted, admit, as_received, hold_call
 from sopilot.session.calls import begin, perform
 from sopilot.session.questions import WAITING, asker_here
 from sopilot.trace.events import AWAITS_PROOF, Actor, DomainCall, Fail, JudgeCheck, Start
-from sopilot.values.json import JSON, ArgumentsKey, key_of, same
+from sopilot.values.json import JSON, ArgumentsKey, key_of, same, spell
 from sopilot.views.guard_answers import guard_text, plan_text, refusals_of
 from sopilot.views.step_answers import CallAnswer
 
@@ -61,16 +62,21 @@ async def attempt(
     while True:
         async with session.writing(action) as connection:
             wanted = as_received(session, action, sent)
-            amended = admission.amended_since(session, action, wanted)
-            if amended is not None and amended.state is HeldState.APPROVED:
-                wanted = as_received(session, action, amended.arguments)
             received = replace(wish, arguments=wanted)
             decided = await _decide(session, guarded, received, since, made)
+            if isinstance(decided, HeldCall):
+                received = replace(wish, arguments=as_received(session, action, decided.arguments))
+                decided = await _decide(session, guarded, received, since, made, amended=True)
+            assert not isinstance(decided, HeldCall)
             if isinstance(decided, CallAnswer):
                 return decided
             if isinstance(decided, Admitted):
                 if rehearsed:
                     return None
+                admitted = decided.call.arguments
+                if session.as_written and not same(dict(admitted), dict(sent)):
+                    text = guard_text("as_written", session.language, arguments=spell(admitted))
+                    return await _blocked(session, wish, text)
                 await begin(session, decided.call)
         if isinstance(decided, Admitted):
             call, recalled = decided
@@ -85,9 +91,11 @@ async def _decide(
     wish: DomainCall,
     since: int,
     made: set[tuple[str, ArgumentsKey]],
-) -> CallAnswer | Admitted | WantedCall:
+    *,
+    amended: bool = False,
+) -> CallAnswer | Admitted | WantedCall | HeldCall:
     """Inside ``writing``: what to do next about the call. A ``WantedCall`` is one that the
-    runtime makes itself."""
+    runtime makes itself, a ``HeldCall`` this call with the arguments that people gave it."""
     action, arguments = wish.action, wish.arguments
     await session.look_at_clock()
     repeated = admission.repeated(session, action, arguments)
@@ -104,6 +112,9 @@ async def _decide(
     if chosen is None:
         return await admit(session, guarded, wish)  # holds it, and says why
     await _begin(session, chosen.start)
+    held = None if amended else admission.amended_since(session, action, arguments)
+    if held is not None and held.state is HeldState.APPROVED:
+        return held
     plan = chosen.plan
     # Programs may ask for the evidence of every option: what can be read is read before the act.
     own = _own_call(session, chosen, made)
@@ -151,7 +162,10 @@ def _choose(
             return _Candidate(start, here, Plan(), proven=True)
         # An agent that reads for itself is refused; the runtime reads once more per attempt.
         failed = since if session.settings.guard == "auto" else NEVER
-        plan = plan_call(here, arguments, session.judge, since=since, failed_since=failed)
+        plan = plan_call(
+            here, arguments, session.judge,
+            since=since, failed_since=failed, requested=partial(admission.asked_since, session),
+        )  # fmt: skip
         if not licence.missing:
             return _Candidate(start, here, plan, proven=True)
         if best is None or _rank(plan) < _rank(best.plan):

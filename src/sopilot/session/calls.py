@@ -36,6 +36,7 @@ from sopilot.trace.events import (
     Note,
 )
 from sopilot.values.json import JSON, escape_references, plain, spell
+from sopilot.values.text import visible
 from sopilot.views.step_answers import NOT_MADE, CallAnswer, CallStatus
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 
 _INTERRUPTED = "the run was interrupted"
+_REPORTED = "the tool reported an error"
+_UNREACHED = "the tool could not be reached"
 
 
 def call_key(session_id: str, call_id: str, action: str, arguments: Mapping[str, JSON]) -> str:
@@ -98,6 +101,9 @@ async def perform(
         session.in_flight.discard(call.call_id)
     if seq is None:
         why = sentence("broke-off", action=call.action)
+        if _broke_off(result.value) is None:
+            answer = visible(spell(plain(result.value)))
+            why = sentence("reported-error", action=call.action, answer=answer)
         return CallAnswer(call.call_id, CallStatus.UNKNOWN, problem=why)
     return CallAnswer(call.call_id, CallStatus.DONE, result, seq)
 
@@ -123,7 +129,7 @@ async def invoke_tool(session: Session, call: DomainCall, connection: str) -> To
     except RunPaused:
         raise
     except Exception as problem:
-        error = f"the tool could not be reached: {problem}"
+        error = f"{_UNREACHED}: {problem}"
         return ToolResult(False, {"error": error}, unknown=True)
     return read_failure(session, action, result)
 
@@ -136,15 +142,21 @@ async def record_result(
     if result.unknown and stays_open(session, action):
         # A call that was made again may be on record as unknown already.
         if call_id not in session.ledger.unknown:
-            value = result.value
-            why = value.get("error") if isinstance(value, Mapping) else None
-            await note_unknown(session, call_id, action, str(why or value))
+            why = _broke_off(result.value)
+            answer = result.value if why is None else None
+            await note_unknown(session, call_id, action, why or _REPORTED, answer)
         return None
     session.unrecorded[call_id] = result
     value = escape_references(plain(result.value))
     await session.step(DomainResult(call_id, result.ok, value, result.unknown))
     del session.unrecorded[call_id]
     return session.ledger.answered[call_id]
+
+
+def _broke_off(value: JSON) -> str | None:
+    """Why there is no answer of the tool; ``None`` if the value is its answer."""
+    error = value.get("error") if isinstance(value, Mapping) else None
+    return error if isinstance(error, str) and error.startswith(_UNREACHED) else None
 
 
 async def _record_after_all(session: Session, call: DomainCall, result: ToolResult) -> int | None:
@@ -215,8 +227,13 @@ async def record_late(session: Session) -> None:
             del session.unrecorded[call_id]
 
 
-async def note_unknown(session: Session, call_id: str, action: str, why: str) -> None:
-    await session.step(Note(OUTCOME_UNKNOWN, {"call_id": call_id, "action": action, "why": why}))
+async def note_unknown(
+    session: Session, call_id: str, action: str, why: str, answer: JSON = None
+) -> None:
+    details: dict[str, JSON] = {"call_id": call_id, "action": action, "why": why}
+    if answer is not None:
+        details["value"] = escape_references(plain(answer))
+    await session.step(Note(OUTCOME_UNKNOWN, details))
 
 
 def stays_open(session: Session, action: str) -> bool:
@@ -257,16 +274,18 @@ async def note_connections(
 
 
 def read_failure(session: Session, name: str, result: ToolResult) -> ToolResult:
-    """Read a failure as an answer where the handbook's ``not_found`` says so."""
-    if result.ok or result.unknown:
+    """Read a failure as an answer where the handbook's ``not_found`` says so, and an error of a
+    guarded action as a failure where its ``not_done`` does."""
+    guard = session.programs.guarded.get(name)
+    if result.ok or (result.unknown and guard is None):
         return result
     for program in session.programs.programs.values():
-        condition = program.not_found.get(name)
+        condition = guard.not_done if guard is not None else program.not_found.get(name)
         if condition is None:
             continue
         try:
             if session.judge(condition, {**program.constants, "result": result.value}):
-                return replace(result, ok=True)
+                return replace(result, ok=guard is None, unknown=False)
         except SopilotError:
             continue
     return result

@@ -20,13 +20,11 @@ from sopilot.protocols import Clock, SystemClock
 from sopilot.records.loading import Loaded, load
 from sopilot.records.store import SessionRecord, Store
 from sopilot.session.calls import call_key, note_unknown_outcomes
+from sopilot.session.elsewhere import GRACE_SECONDS
 from sopilot.session.fence import Fence
 from sopilot.session.opening import attach_session
 from sopilot.values.json import JSON
 from sopilot.values.text import moment, table
-
-GRACE_SECONDS = 2.0
-"""How long a lease has run out before its owner counts as gone: a busy one renews it late."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -163,6 +163,9 @@ class Session:
         """Values that the application supplied, never the model; kept in memory alone."""
         self.judgements: dict[str, Need] = {}
         """Checks that a guarded call waits for and that a model must judge, by predicate."""
+        self.as_written = False
+        """Whether the agent can only make a guarded call as it wrote it. If people gave the call
+        other arguments, the agent is told, and the approval serves the call that it makes then."""
         self.language = "en"
         self.unrecorded: dict[str, ToolResult] = {}
         """Results whose recording failed; the next operation records them first."""

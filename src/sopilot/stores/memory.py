@@ -263,12 +263,11 @@ class MemoryStore:
         )
 
     async def unresolved(self, *, now: float) -> list[SessionRecord]:
-        records = await self.sessions(limit=len(self._sessions))
         return [
-            record
-            for record in records
-            if is_unresolved(record.summary)
-            and (record.summary.get("status") == "unknown" or not record.is_running(now))
+            session.record
+            for session in reversed(self._sessions.values())
+            if is_unresolved(session.summary)
+            and (session.summary.get("status") == "unknown" or not session.record.is_running(now))
         ]
 
     async def queue_decision(

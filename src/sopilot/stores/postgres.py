@@ -309,6 +309,9 @@ class PostgresStore(SqlStore):
                         "deleted. Use a role of `sopilot store migrate --keeper`"
                     )
 
+    async def must_compact(self, db: Transaction) -> None:
+        """The server reclaims space by itself."""
+
     async def compact(self) -> None:
         """The server reclaims space by itself."""
 

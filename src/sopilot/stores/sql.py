@@ -134,6 +134,10 @@ class SqlStore(ABC):
     async def require_deletion(self) -> None: ...
 
     @abstractmethod
+    async def must_compact(self, db: Transaction) -> None:
+        """Note that ``compact`` has to follow this transaction, also after a crash."""
+
+    @abstractmethod
     async def compact(self) -> None:
         """Remove every byte of deleted rows from our files."""
 
@@ -385,6 +389,7 @@ class SqlStore(ABC):
                     "UPDATE {sessions} SET metadata = ? WHERE number = ?",
                     (canonical(dict(about)), number),
                 )
+            await self.must_compact(db)
         await self.compact()
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager, closing, contextmanager
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -72,6 +72,11 @@ _WRITE_HEAD = (
     " unresolved = ?, summary = ? WHERE session = ? AND token = ? AND hash = ?"
 )
 _ADD_ACTION = ADD_ACTION.format_map(_NAMES)
+
+
+_UNCOMPACTED = "('uncompacted', 1)"
+"""The row of ``meta`` in a file that may still hold erased contents."""
+_IS_UNCOMPACTED = f"SELECT 1 FROM meta WHERE (name, value) = {_UNCOMPACTED}"
 
 
 class SQLiteTransaction:
@@ -244,13 +249,15 @@ class SQLiteStore(SqlStore):
     async def require_deletion(self) -> None:
         """A process that may write to the file may delete from it."""
 
+    async def must_compact(self, db: Transaction) -> None:
+        await db.execute(f"INSERT INTO {{meta}} VALUES {_UNCOMPACTED} ON CONFLICT DO NOTHING")
+
     async def compact(self) -> None:
         """Write the file anew: SQLite leaves deleted rows where they stood."""
         transaction = await self.open()
         async with self._turn():
             with translated(self.path):
-                transaction.connection.execute("VACUUM")
-                transaction.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                _compact(transaction.connection)
 
     async def count_on(self, db: Transaction) -> None:
         """SQLite counts on behind the largest number."""
@@ -321,6 +328,9 @@ class SQLiteStore(SqlStore):
                 _make_tables(connection)
         # From here on waiting is ours: SQLite's blocks the event loop.
         connection.execute(f"PRAGMA busy_timeout = {_BLOCKING_WAIT_MS:d}")
+        if connection.execute(_IS_UNCOMPACTED).fetchone():  # a process died after it erased
+            with suppress(sqlite3.OperationalError):  # another program is at work: next time
+                _compact(connection)
 
     def _begins(self, connection: sqlite3.Connection) -> bool:
         """Begin a transaction; return False while another program writes."""
@@ -373,6 +383,15 @@ class SQLiteStore(SqlStore):
         if sys.platform != "win32" and self._lock_file is not None:
             fcntl.flock(self._lock_file, fcntl.LOCK_UN)
         self._in_use.release()
+
+
+def _compact(db: sqlite3.Connection) -> None:
+    """Write the file anew and cut its log. A program that reads keeps the log from being cut:
+    then it is cut when the store is opened again."""
+    db.execute("VACUUM")
+    ((busy, *_),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    if not busy:
+        db.execute(f"DELETE FROM meta WHERE (name, value) = {_UNCOMPACTED}")
 
 
 def _append(

@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
+
+DECLINED, BREAKS = 13, 14
 
 server = MCPServer("shop")
 
@@ -21,8 +24,12 @@ def find_order(order: str) -> dict[str, str]:
 @server.tool()
 def refund(order: str, amount: float) -> str:
     """Pay an order back."""
+    if amount == DECLINED:
+        raise ToolError("card declined")
     with Path(sys.argv[1]).open("a") as paid:
         paid.write(f"{order} {amount:g}\n")
+    if amount == BREAKS:
+        raise RuntimeError("the bank doesn't answer")
     return f"paid {amount:g}\nfor {order}"
 
 

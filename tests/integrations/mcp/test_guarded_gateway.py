@@ -23,6 +23,8 @@ from served import free_port, process, sopilot_command
 from refund_shop import ONE_CHECK
 from warm import warm_python
 
+BREAKS, DECLINED = 14.0, 13.0
+"""Amounts for which the shop's server reports an error."""
 SHOP = Path(__file__).with_name("shop_upstream.py")
 JUDGED = ONE_CHECK.replace("    verdict: result.state == 'delivered'\n", "    judged_by: model\n")
 CLAIMED = ONE_CHECK.replace(
@@ -98,6 +100,40 @@ async def test_clients_see_the_servers_tools_and_results_and_nothing_else(tmp_pa
             assert text(await call(client, built_in)) == f"There is no tool `{built_in}`."
     assert paid(tmp_path) == "o-1 5\n"
     assert findings(tmp_path) <= {"premature-goal"}
+
+
+async def test_a_refund_that_breaks_after_paying_is_not_made_again(tmp_path: Path) -> None:
+    """The server's library marks what the tool raised as an error."""
+    async with shop(tmp_path) as client:
+        await call(client, "find_order", order="o-1")
+        broken = await call(client, "refund", order="o-1", amount=BREAKS)
+        assert "may have been carried out" in text(broken)
+        assert "Error executing tool refund" in text(broken)
+        await call(client, "find_order", order="o-1")
+        for amount in (BREAKS, 5.0):
+            assert (await call(client, "refund", order="o-1", amount=amount)).is_error
+    assert paid(tmp_path) == f"o-1 {BREAKS:g}\n"
+    assert "unknown-outcome" in findings(tmp_path)
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_an_error_is_a_failure_where_the_handbook_says_so(
+    declared: bool, tmp_path: Path
+) -> None:
+    condition = """irreversible: true, not_done: "result.contains('declined')","""
+    book = ONE_CHECK.replace("irreversible: true,", condition) if declared else ONE_CHECK
+    async with shop(tmp_path, book=book) as client:
+        await call(client, "find_order", order="o-1")
+        failed = await call(client, "refund", order="o-1", amount=DECLINED)
+        assert "card declined" in text(failed)
+        assert ("may have been" in text(failed)) is not declared
+        await call(client, "find_order", order="o-1")
+        assert (await call(client, "refund", **REFUND)).is_error is not declared
+        if declared:
+            await call(client, "find_order", order="o-1")
+            await call(client, "refund", order="o-1", amount=BREAKS)
+            await call(client, "refund", order="o-1", amount=BREAKS)
+    assert paid(tmp_path) == ("o-1 5\no-1 14\n" if declared else "")
 
 
 async def test_what_a_client_leaves_out_is_not_taken_from_its_last_call(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ of the same name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TypeVar
 
 import mcp_types as types
@@ -51,11 +52,19 @@ class GatewayTools:
     """One session's connections to the upstream servers.
 
     Servers keep state per connection (a login, a basket), so sessions share none unless
-    ``shared`` says that the servers keep nothing.
+    ``shared`` says that the servers keep nothing. A result of a ``guarded`` action that is marked
+    as an error is unknown: server libraries mark so whatever a tool raised, also after it acted.
     """
 
-    def __init__(self, catalogue: Catalogue, shared: dict[str, Upstream] | None = None) -> None:
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        shared: dict[str, Upstream] | None = None,
+        *,
+        guarded: Collection[str] = (),
+    ) -> None:
         self._catalogue = catalogue
+        self._guarded = frozenset(guarded)
         self._own = shared is None
         self._upstreams: dict[str, Upstream] = {} if shared is None else shared
         self.client: ClientCall | None = None
@@ -139,7 +148,8 @@ class GatewayTools:
             return _not_called(problem)
         if call is not None and call.tool == name:
             call.result = result
-        return recorded(result)
+        answer = recorded(result)
+        return replace(answer, unknown=name in self._guarded and not answer.ok)
 
     async def refresh(self) -> Sequence[str]:
         """Verify every list before it is shown; return which servers can't be reached."""

@@ -8,6 +8,7 @@ from sopilot.integrations.mcp.gateway import GatewayTools
 from sopilot.integrations.mcp.pins import Catalogue
 from sopilot.integrations.mcp.schemas import require_same_inputs
 from sopilot.integrations.mcp.sessions import Service
+from sopilot.machine.program_set import guarded_actions
 from sopilot.runner.hook import require_guardable
 from sopilot.runner.play import PLAY, play_record, playable_task
 from sopilot.runner.sources import ExampleSource, TaskSource
@@ -43,9 +44,10 @@ def gateway_service(
     if view.guard:
         require_guardable(briefing)
     shared = catalogue.spare if share_upstreams else None
+    guarded = guarded_actions(briefing.programs)
 
     async def open_simulation() -> Simulation:
-        tools = GatewayTools(catalogue, shared)
+        tools = GatewayTools(catalogue, shared, guarded=guarded)
         return Simulation(tools, close=tools.close)
 
     return Service(briefing, view, open_simulation, extra={"gateway": handbook.name})
