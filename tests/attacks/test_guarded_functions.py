@@ -52,9 +52,11 @@ NO_SUCCESS: list[Any] = [
     '\n{"ok": false}', "ERROR: wrong password", {"status": "failed"}, [False], [{"error": "no"}],
     ["Error: wrong password", "try again"],
     # Only a verdict knows what these mean.
-    "denied", "Access denied", "Fehler: falsches Passwort", "known", 7, {"authenticated": False},
+    "denied", "Access denied", "Fehler: falsches Passwort", "OTP sent", 7, {"authenticated": False},
     {"customer": None}, {"status": "denied"}, {"result": "denied", "id": 1}, ["denied"],
-    [{"customer": "anna"}, "denied"], '{"authenticated": false}',
+    [{"customer": "anna"}, "denied"], '{"authenticated": false}', {"code": 401},
+    "Hello, your account is locked", {"logged_in": False, "known": True}, {"message": "denied"},
+    {"customer": "anna", "vip": False}, {"status": "mfa_required", "customer": "anna"},
 ]  # fmt: skip
 
 
@@ -80,7 +82,7 @@ def test_an_answer_that_is_no_clear_success_opens_no_gate(
                 login("anna", "guess")
             answers.append(True)
         find_order("anna", "o-1")
-        with pytest.raises(sopilot.NotCarriedOut, match=r"busy|opens no gate"):
+        with pytest.raises(sopilot.NotCarriedOut, match=r"busy|clearly say"):
             refund("anna", "o-1", 50)
         assert shop.paid == []
         login("anna", "guess")

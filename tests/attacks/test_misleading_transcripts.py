@@ -146,6 +146,7 @@ JUDGED: Rows = [
         dialog(logged_in=login(answer))
         for answer in (
             {"token": "t-1"}, {"ok": True, "message": ""}, {"ok": True, "user": {"vip": False}},
+            "Hi ann", "Logged in as ann.", {"status": "ok"}, {"status": "active", "phone": None},
         )
     )),
     *each("login that may have failed", NOT_JUDGED, (
@@ -157,7 +158,7 @@ JUDGED: Rows = [
             "", {}, [False, "no"], "Too many attempts", "账户被锁定", {"logged_in": 0},
             {"status": "mfa_required"}, {"status": "locked"}, {"msg": "wrong code"},
             {"authenticated": "no"}, {"result": {"success": False}},
-            {"authenticated": False, "cached": True}, "Hi ann", "Zugriff verweigert", 7,
+            {"authenticated": False, "cached": True}, "Zugriff verweigert", 7,
         )
     )),
     *each("answer marked as an error", BLAMED, (

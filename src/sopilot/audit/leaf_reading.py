@@ -28,7 +28,7 @@ from sopilot.messages.catalogue import sentence
 from sopilot.messages.errors import SopilotError
 from sopilot.program.model import Act, ActionFacts, Function, Kind, Local, Unknown
 from sopilot.trace.redaction import has_withheld, is_reference
-from sopilot.values.answers import DECISIVE
+from sopilot.values.answers import is_decisive
 from sopilot.values.json import (
     JSON,
     MISSING,
@@ -527,8 +527,8 @@ def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
 # --- gates ----------------------------------------------------------------------------------
 
 
-_SAYING_NO = {len(spelled) for spelled in ("false", "null")}
-"""The size of a withheld field that may say no; any other is data."""
+_SAYING_NO = {len(spelled) for spelled in ("false", "null", "true")}
+"""The size of a withheld field that may be yes, no or nothing; any other is data."""
 
 
 def opens(gate: Function, answer: JSON) -> bool:
@@ -538,7 +538,7 @@ def opens(gate: Function, answer: JSON) -> bool:
         fields = answer.items() if isinstance(answer, Mapping) else ()
         hidden = [(name, item["bytes"]) for name, item in fields if is_reference(item)]
         if is_reference(answer) or any(
-            name in DECISIVE or size in _SAYING_NO for name, size in hidden
+            is_decisive(name) or size in _SAYING_NO for name, size in hidden
         ):
             raise Unreadable
     return gate.opened_by(answer)

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from sopilot.audit.state import SessionCall
 from sopilot.messages.errors import UserMistake, mistake
-from sopilot.values.answers import is_error, is_failure, reports_nothing
+from sopilot.values.answers import is_error, is_failure, reports_nothing, says_no
 from sopilot.values.json import JSON, escape_references, parts_of, plain, plain_mapping, unique
 
 _TOOL_LIKE = re.compile(
@@ -222,16 +222,6 @@ _NO_RESULT = (
     "denied",
     "rejected",
     "timeout",
-)
-
-
-_NO_SUCCESS = re.compile(
-    r"\b(?:not|no|fail\w*|errors?|denied|declined|rejected|refused|invalid|incorrect|wrong|unable"
-    r"|unauthori[sz]ed|forbidden|expired|insufficient|cannot|sorry|unsuccessful\w*|false|missing"
-    r"|pending|locked|blocked|suspended|disabled|unknown|\w*required|too many|try again)\b"
-    r"|\btime[d-]? ?out\b|n't\b|please enter"
-    r"|失败|错误|无法|无效|查无|拒绝|不|未|锁定|冻结|过期|等待",
-    re.IGNORECASE,
 )
 
 
@@ -491,7 +481,7 @@ def is_unclear(native: object) -> bool:
         reports += [part[name] for part in nested for name in part if _SUCCESS.fullmatch(str(name))]
         return flags == {False} or not native or any(map(is_unclear, reports))
     if isinstance(native, str):
-        return not native or _NO_SUCCESS.search(native) is not None
+        return not native or says_no(native)
     return not native or (isinstance(native, list | tuple) and native[0] is False)
 
 

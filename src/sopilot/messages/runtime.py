@@ -22,9 +22,9 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "在该输入中写 `schema: {{minimum: 0}}`，或在 verdict 中加上 `{name} > 0`",
     ),
     "gate-without-verdict": (
-        "`{gate}` is open after any answer of `{action}` that is `true` or data: a look-up may "
-        "answer about somebody else",
-        "`{action}` 只要回答 `true` 或数据，`{gate}` 就会通过：查询可能回答的是别人",
+        "`{gate}` is open after any data that `{action}` answers: a look-up may answer about "
+        "somebody else",
+        "`{action}` 只要回答数据，`{gate}` 就会通过：查询可能回答的是别人",
     ),
     "add-gate-verdict": (
         "write a `verdict` over the answer, such as `verdict: result.customer == customer`",
@@ -362,10 +362,9 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "calls-overlap": ("calls of `{action}` overlap", "`{action}` 的调用相互重叠"),
     "answer-opens-nothing": (
-        "the answer of `{action}` (#{seq}) isn't `true` or data without `false` and `null`, so it "
-        "opens no gate without a `verdict`",
-        "`{action}` 的回答（#{seq}）不是 `true`，也不是不含 `false`、`null` 的数据，"
-        "没有 `verdict` 的验证环节不能据此通过",
+        "the answer of `{action}` (#{seq}) doesn't clearly say that it succeeded, and the gate has "
+        "no `verdict` that reads it",
+        "`{action}` 的回答（#{seq}）没有明确表示成功，该验证环节也没有 `verdict` 可据以判断",
     ),
     "order-unknown": (
         "it is unknown whether `{action}` or the call that closes it came last",

@@ -11,8 +11,37 @@ _FAILED = re.compile(r"\s*(failed|failure)\b", re.IGNORECASE)
 _ERROR_KEYS = ("error", "errors", "isError", "is_error")
 
 
-DECISIVE = (*_ERROR_KEYS, "status", "status_code", "statusCode", "success", "ok", "result")
-"""The fields of an answer that may report a failure, or hold the answer itself."""
+_CODES = ("status", "status_code", "statusCode", "code", "http", "http_status")
+_REPORTS = ("status", "outcome", "message", "msg")
+_SUCCESS_FIELD = re.compile(
+    r"ok|success|succeeded|done|valid|accepted|granted|allowed"
+    r"|(?:is_?)?(?:logged_?in|authenticated|authori[sz]ed|verified|identified|matched)",
+    re.IGNORECASE,
+)
+"""Fields that report whether a call succeeded."""
+_SUCCESS = re.compile(
+    r"\s*(?:(?:ok|okay|yes|true|done|success\w*|succeeded|completed?|welcome|hello|hi|known|found"
+    r"|identified|recogni[sz]ed|verified|confirmed|validated|valid|match(?:ed|es)?|accepted"
+    r"|approved|granted|passed|allowed|active|open(?:ed)?|unlocked|authenticated|authori[sz]ed"
+    r"|(?:logged|signed|checked)[ -]?in|(?:log|sign)[ -]?in (?:ok|successful|succeeded))(?!\w)"
+    r"|成功|已登录|已验证|已确认|验证通过|登录成功|通过|欢迎|您好|你好)",
+    re.IGNORECASE,
+)
+_NO = re.compile(
+    r"\b(?:not|no|fail\w*|errors?|denied|declined|rejected|refused|invalid|incorrect|wrong|unable"
+    r"|unauthori[sz]ed|forbidden|expired|insufficient|cannot|sorry|unsuccessful\w*|false|missing"
+    r"|pending|locked|blocked|suspended|disabled|unknown|\w*required|too many|try again)\b"
+    r"|\btime[d-]? ?out\b|n't\b|please enter"
+    r"|失败|错误|无法|无效|查无|拒绝|不|未|锁定|冻结|过期|等待",
+    re.IGNORECASE,
+)
+
+
+def is_decisive(name: str) -> bool:
+    """Whether a field with this name may report a failure, or hold the answer itself."""
+    return name in (*_ERROR_KEYS, *_CODES, *_REPORTS, "result") or bool(
+        _SUCCESS_FIELD.fullmatch(name)
+    )
 
 
 def is_error(native: object) -> bool:
@@ -45,9 +74,8 @@ def reports_nothing(answer: object) -> bool:
 
 def shows_success(answer: object) -> bool:
     """Whether the answer of a call that succeeded can open a gate without a verdict: ``true``, a
-    pair of ``true`` and a value, or data. Anything else may be a refusal in any language, and only
-    a verdict can tell: a text, a number, and an object that says no, lacks a value, or has a status
-    in words."""
+    pair of ``true`` and a value, a text that begins with a word for success, or data. Anything
+    else may be a refusal in any language, and only a verdict can tell."""
     value = _unwrapped(answer)
     if not isinstance(value, list | tuple):
         return _is_success(value)
@@ -56,22 +84,40 @@ def shows_success(answer: object) -> bool:
 
 
 def _is_success(value: object) -> bool:
+    if isinstance(value, str):
+        return _says_success(value)
     if not isinstance(value, Mapping):
         return value is True
-    return bool(value) and all(_may_succeed(name, item) for name, item in value.items())
+    flags = {item for item in value.values() if isinstance(item, bool)}
+    return (
+        flags != {False}
+        and any(item is not None for item in value.values())
+        and all(_may_succeed(name, item) for name, item in value.items())
+    )
 
 
 def _may_succeed(name: str, item: object) -> bool:
     """Whether an answer with this field may be a success."""
     if name in _ERROR_KEYS:
         return not item
-    if name in ("success", "ok"):
-        return item is True
-    if name in ("status", "status_code", "statusCode"):
-        return type(item) is int and 200 <= item < 300
     if name == "result":
         return shows_success(item)
-    return item is not None and item is not False
+    if _SUCCESS_FIELD.fullmatch(name):
+        return bool(item) and (not isinstance(item, str) or _says_success(item))
+    if name in _REPORTS and isinstance(item, str):
+        return not item or _says_success(item)
+    if name in _CODES and type(item) is int:
+        return not 300 <= item < 600
+    return True
+
+
+def _says_success(text: str) -> bool:
+    return _SUCCESS.match(text) is not None and not says_no(text)
+
+
+def says_no(text: str) -> bool:
+    """Whether a text has a word of refusal."""
+    return _NO.search(text) is not None
 
 
 def _denies(value: object) -> bool:
