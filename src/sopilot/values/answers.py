@@ -14,7 +14,7 @@ _ERROR_KEYS = ("error", "errors", "isError", "is_error")
 _CODES = ("status", "status_code", "statusCode", "code", "http", "http_status")
 _REPORTS = ("status", "outcome", "message", "msg")
 _SUCCESS_FIELD = re.compile(
-    r"ok|success|succeeded|done|valid|accepted|granted|allowed"
+    r"ok|success|succeeded|valid|accepted|granted|allowed"
     r"|(?:is_?)?(?:logged_?in|authenticated|authori[sz]ed|verified|identified|matched)",
     re.IGNORECASE,
 )
