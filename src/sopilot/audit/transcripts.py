@@ -39,7 +39,6 @@ from sopilot.handbook.model import (
     confirmed_subject,
 )
 from sopilot.handbook.requirements import Leaf, Name, Tree, leaves, values_of
-from sopilot.handbook.wording import placeholders
 from sopilot.handbook.yes_or_no import assent
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity, did_you_mean
@@ -487,23 +486,21 @@ class Review:
             return ""
         if heard[-1].speaker != self.transcript.user_messages[0].speaker:
             return sentence("audit.yes-of-another")
-        if any(heard[-1].message < at < call.message for at in self.transcript.instructions):
+        said, yes = self.transcript.agent_messages, heard[-1].message
+        before = [item.message for item in self.transcript.user_messages if item.message < yes]
+        spoken = [item.message for item in said if max(before, default=-1) < item.message < yes]
+        asked = min(spoken, default=yes)
+        if any(asked < at < call.message for at in self.transcript.instructions):
             return sentence("audit.yes-before-instruction")
-        wording = confirmation(procedure, self.handbook.actions[call.action]) or ""
-        since = [
-            said.text
-            for said in self.transcript.agent_messages
-            if heard[-1].message < said.message < call.message
-        ]
+        action = self.handbook.actions[call.action]
         return doubt_of_yes(
             heard[-1],
             call,
             self.reading.run,
             self.reading.calls,
-            self.transcript.calls,
-            named=placeholders(wording),
-            wording=f"{call.action} {wording}",
-            since_said="\n".join(since),
+            confirm=confirmation(procedure, action) or "",
+            says=action.says,
+            since_said="\n".join(item.text for item in said if yes < item.message <= call.message),
         )
 
     def _judge_approval(self, call: SessionCall) -> None:
