@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +12,14 @@ from audit_desk import codes as codes_of
 from vm_programs import TRANSFER
 from vm_runs import ARGUMENTS, Run, decided
 
+import sopilot as product
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.state import SessionCall
 from sopilot.audit.timeline import entries_of
 from sopilot.audit.transcript_files import Transcript, UserWords
 from sopilot.audit.transcripts import audit_transcript, audit_untracked
 from sopilot.handbook.expressions import judge as cel
+from sopilot.handbook.model import CONFIRM
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import (
@@ -160,6 +163,41 @@ def test_who_changed_over_to_something_else_was_refused_nothing(
     ]
     found = audit_untracked(BOOK, events, goal="pay", chain=[], judge=cel).findings
     assert [one.code for one in found] == codes
+
+
+BLAMED = ["refusal-without-cause"]
+
+
+@pytest.mark.parametrize(("answer", "codes"), [("no", []), ("yes", BLAMED), ("", BLAMED)])
+def test_a_no_to_the_question_of_the_runtime_is_a_ground_to_refuse(
+    answer: str, codes: list[str]
+) -> None:
+    """Asking is none: the user was there, and nobody asked."""
+    book = load_handbook(ALONE)
+    asked = {"action": "pay", "user": "ann"}
+    events = [
+        event(0, "user_said", text="user: ann"),
+        event(1, "domain_call", call_id="c", action=CONFIRM, arguments=asked),
+        event(2, "domain_result", call_id="c", ok=True, value={"answer": answer}),
+    ][: None if answer else 1]
+    found = audit_untracked(book, events, goal="pay", chain=[], judge=cel, offered=["pay"]).findings
+    assert [one.code for one in found] == codes
+
+
+async def test_a_question_that_the_runtime_left_open_is_not_blamed(tmp_path: Path) -> None:
+    (tmp_path / "alone.yaml").write_text(ALONE, "utf-8")
+
+    def pay(user: str) -> None:
+        raise AssertionError
+
+    result = await product.load(tmp_path / "alone.yaml").run(
+        "Pay.",
+        tools=[pay],
+        user=lambda _: 'goal: "pay"\nuser: "ann"',
+        goal="pay",
+    )
+    assert result.ending == "budget"
+    assert result.audit.findings == ()
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,11 @@ def decided(event: Event) -> Decided:
     )
 
 
+def simply_clean(clean: bool | None, *, overridden: bool) -> bool | None:
+    """What a report says is clean: nothing in which people let an unproven call through."""
+    return None if clean and overridden else clean
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """The result of an audit. ``checks`` are the verdicts in the order of events. ``proofs`` maps
@@ -162,7 +167,7 @@ class Report:
 
     def as_json(self) -> dict[str, JSON]:
         return {
-            "clean": self.clean,
+            "clean": simply_clean(self.clean, overridden=bool(self.overrides)),
             "findings": [finding.as_json() for finding in self.findings],
             "refusals": [refusal.as_json() for refusal in self.refusals],
             "checks": [check.as_json() for check in self.checks],
@@ -301,7 +306,7 @@ def _alone(report: Report) -> BatchCard:
     card, judged = report.score_card, report.unjudged is None
     return BatchCard(
         sessions=int(judged),
-        clean=int(report.clean is True),
+        clean=int(report.clean is True and not report.overrides),
         outcomes={card.outcome: 1} if judged else {},
         counts=card.counts,
         sessions_with=dict.fromkeys(card.counts, 1),

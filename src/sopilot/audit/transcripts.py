@@ -535,7 +535,8 @@ class Review:
         hindered = missing or procedure.action in absent
         obstacle = sentence("audit.not-offered", action=procedure.action) if hindered else ""
         end = self.transcript.calls[-1].seq + 1 if self.transcript.calls else 0
-        grounds = Grounds(self.reading, self.transcript, procedure.requires, self.offered)
+        required = with_made(self.handbook, procedure, procedure.requires)
+        grounds = Grounds(self.reading, self.transcript, required, self.offered)
         nothing, causes = grounds.nothing_shown(), grounds.causes()
         excused = grounds.exist() or self._may_be_excused(procedure, grounds)
         if self.own:  # without a machine, nothing tells the agent the time
