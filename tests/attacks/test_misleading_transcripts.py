@@ -371,6 +371,36 @@ def test_a_status_that_the_verdict_asks_for_is_no_failure(tmp_path: Path) -> Non
     assert judged(tmp_path, messages(*once, "thanks", LOST, CLOSED), "close") == NOT_JUDGED
 
 
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ({"error": "timeout"}, NOT_JUDGED),
+        ("Error: connection reset after the request was sent", NOT_JUDGED),
+        ({"success": False, "error": "gateway timeout"}, NOT_JUDGED),
+        ({"success": False}, CLEAN),
+    ],
+)
+def test_a_guarded_call_that_failed_may_have_been_carried_out(
+    tmp_path: Path, answer: Any, verdict: str
+) -> None:
+    """Making it again may close the account twice (P10)."""
+    failed: Made = ("close", {"user": "ann"}, answer)
+    said = messages("Close it.", login(), LOST, failed, CLOSED)
+    assert judged(tmp_path, said, "close") == verdict
+    assert judged(tmp_path, messages("Close it.", login(), LOST, CLOSED), "close") == CLEAN
+
+
+@pytest.mark.parametrize("first", ["p", "l"])
+def test_calls_of_one_message_may_run_in_any_order(tmp_path: Path, first: str) -> None:
+    """The login of another customer may have come before the payment."""
+    bob = {"user": "bob", "password": SECRET}
+    at_once = agent(wanted("pay", pay()[1], "p"), wanted("login", bob, "l"))
+    told = [result("p", {"paid": True}), result("l", {"ok": True})]
+    told = told if first == "p" else told[::-1]
+    said = messages(REQUEST, login(), READ, ASKED, "Yes.", at_once, *told)
+    assert judged(tmp_path, said) == NOT_JUDGED
+
+
 def test_people_may_have_turned_a_payment_down(tmp_path: Path) -> None:
     read: Made = ("read_account", {"user": "ann"}, {"balance": 9000})
     said = messages("Pay.", login(), read, "> I can't.")

@@ -7,13 +7,13 @@ the chain, the words of both sides and the ending.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from sopilot.audit.audit import judge_chain
-from sopilot.audit.call_reading import AGAINST
+from sopilot.audit.call_reading import AGAINST, Doubt
 from sopilot.audit.dialog_words import (
     answer_in_words,
     doubt_of_yes,
@@ -46,7 +46,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.trace.chain import Head, SealedEvent
 from sopilot.trace.events import CLOCK, Actor, Event
 from sopilot.trace.redaction import is_reference
-from sopilot.values.answers import shows_success
+from sopilot.values.answers import denies_effect, shows_success
 from sopilot.values.json import JSON, Judge, plain, same
 
 SHOWN = frozenset({AGAINST, GATE, NEWER, STALE})
@@ -404,16 +404,13 @@ class Review:
         is blamed; one that rests on something outside of the transcript is not judged."""
         tree, values = self._requirement(call, procedure), self._values(call, procedure)
         blamed = {finding.predicate for finding in self.findings if finding.seq == call.seq}
-        doubts = {
-            leaf: doubt
-            for doubt in self.reading.doubts(call, procedure.name, values)
-            for leaf in leaves(tree)
-            if leaf.predicate == doubt.predicate
-            and all(
-                (doubt.values or {}).get(k) == v
-                for k, v in values_of(leaf.arguments, values).items()
-            )
-        }
+        doubts = self._doubts(call, procedure)
+        for item, why in self._perhaps_done(call):
+            if item.action == call.action and item.arguments == call.arguments:
+                self._leave(call, why)
+            for leaf in self._doubts(call, procedure, (item,)).keys() - doubts.keys() - blamed:
+                explained = sentence("audit.of-predicate", predicate=leaf.predicate, why=why)
+                self._leave(call, explained, leaf.predicate)
         unasked = confirmation(procedure, self.handbook.actions[call.action]) is None
         if not self.own and unasked and self._was_made_before(call):
             self._leave(call, sentence("audit.done-before", action=call.action))
@@ -455,6 +452,34 @@ class Review:
                 why = sentence("audit.own-words") if in_own_words else doubts[leaf].why
                 explained = sentence("audit.of-predicate", predicate=leaf.predicate, why=why)
                 self._leave(call, explained, leaf.predicate)
+
+    def _doubts(
+        self, call: SessionCall, procedure: Procedure, perhaps: Sequence[SessionCall] = ()
+    ) -> dict[Leaf, Doubt]:
+        tree, values = self._requirement(call, procedure), self._values(call, procedure)
+        return {
+            leaf: doubt
+            for doubt in self.reading.doubts(call, procedure.name, values, perhaps)
+            for leaf in leaves(tree)
+            if leaf.predicate == doubt.predicate
+            and all(
+                (doubt.values or {}).get(k) == v
+                for k, v in values_of(leaf.arguments, values).items()
+            )
+        }
+
+    def _perhaps_done(self, call: SessionCall) -> Iterator[tuple[SessionCall, str]]:
+        """The calls that may have been carried out before ``call``, and why nobody knows: those
+        further down in its message, because the calls of one message run at once, and guarded
+        calls that failed without saying that nothing was done (P10)."""
+        for item in () if self.own else self.transcript.calls:
+            if item.message == call.message and item.seq > call.seq and item.may_have_run:
+                why = sentence("audit.asked-at-once", action=call.action, check=item.action)
+                yield replace(item, answered=None, ok=False, unknown=False, value=None), why
+            failed = self._is_guarded(item) and self._runs(item) and not item.may_have_run
+            if failed and item.seq < call.seq and not denies_effect(item.value):
+                why = sentence("audit.effect-unanswered", action=item.action)
+                yield replace(item, ok=True), why
 
     def _asks_in_own_words(self, leaf: Leaf) -> bool:
         return bool(self.handbook.predicates[leaf.predicate].question) and not self.own

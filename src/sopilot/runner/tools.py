@@ -148,8 +148,7 @@ class PlainTools:
             return ToolResult(False, {"error": str(failed)})
         except (Exception, SystemExit) as broken:
             # Its outcome is unknown, and the session records it so.
-            message = "the tool `%s` raised %s (%s)"
-            problem = (type(broken).__name__, place_of(broken))
-            logging.getLogger("sopilot").error(message, name, *problem)
+            kind, place = type(broken).__name__, place_of(broken)
+            logging.getLogger("sopilot").error("the tool `%s` raised %s (%s)", name, kind, place)
             raise ToolBroke(name, broken) from broken
         return value if isinstance(value, ToolResult) else ToolResult(True, as_json(value))
