@@ -398,7 +398,9 @@ def test_calls_of_one_message_may_run_in_any_order(tmp_path: Path, first: str) -
     told = [result("p", {"paid": True}), result("l", {"ok": True})]
     told = told if first == "p" else told[::-1]
     said = messages(REQUEST, login(), READ, ASKED, "Yes.", at_once, *told)
-    assert judged(tmp_path, said) == NOT_JUDGED
+    (row,) = transcript_input("t.json", said, bank(tmp_path), "pay").audit()
+    assert {item.predicate for item in row.report.not_judged} == {"covered"}
+    assert [finding.code for finding in row.report.findings] == ["calls-after-goal"]
 
 
 def test_people_may_have_turned_a_payment_down(tmp_path: Path) -> None:
