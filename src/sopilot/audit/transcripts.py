@@ -514,8 +514,8 @@ class Review:
         said, yes = self.transcript.agent_messages, heard[-1].message
         before = [item.message for item in self.transcript.user_messages if item.message < yes]
         spoken = [item.message for item in said if max(before, default=-1) < item.message < yes]
-        asked = min(spoken, default=yes)
-        if any(asked < at < call.message for at in self.transcript.instructions):
+        question_at = min(spoken, default=yes)
+        if any(question_at < at < call.message for at in self.transcript.instructions):
             return sentence("audit.yes-before-instruction")
         action = self.handbook.actions[call.action]
         return doubt_of_yes(
