@@ -153,7 +153,8 @@ BOB = (agent(call("6", "read_balance", user="bob")), result("6", RICH))
     ("messages", "clean"),
     [
         ((ASKED, user("Yes."), *PAID), True),
-        ((agent(says="Pay 50.00 from ann's account?"), user("Yes."), *PAID), True),
+        ((agent(says="Pay 50.00?"), user("Yes."), *PAID), True),
+        ((agent(says="Pay 50.00 from ann's account?"), user("Yes."), *PAID), None),
         ((ASKED, user("Yes."), *PAID, *AGAIN, *PAID_AGAIN), None),  # one yes for two payments
         ((ASKED, user("Yes."), *WITHDRAWN, *AGAIN, *PAID), None),  # a yes to what was before
         ((agent(says="Shall I pay 500?"), user("Yes."), *PAID), None),

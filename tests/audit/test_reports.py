@@ -26,6 +26,7 @@ from test_misleading_transcripts import BANK, JUDGED
 
 from sopilot.audit.findings import Finding
 from sopilot.audit.report import Report, ScoreCard, batch
+from sopilot.audit.state import Override
 from sopilot.audit.text import about_lines, mark, render_batch_text, render_text, verdict_words
 from sopilot.audit.timeline import Seal, about_session, entries_of, rows_of
 from sopilot.audit.transcript_files import read_messages
@@ -33,6 +34,7 @@ from sopilot.audit.transcripts import audit_transcript, audit_untracked
 from sopilot.handbook.expressions import judge
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.diagnostic import Severity
+from sopilot.runner.audit_store import Judged
 from sopilot.trace.events import Decision, Fail, Note
 from sopilot.values.json import JSON
 
@@ -105,6 +107,17 @@ def test_notes_leave_a_report_clean(severities: list[Severity], clean: bool) -> 
     more = report.with_findings([finding("z")])
     assert more.clean is False
     assert more.score_card.errors == 1 + severities.count(Severity.ERROR)
+
+
+def test_a_session_that_people_let_through_unproven_is_in_no_sum_of_clean_ones() -> None:
+    override = Override(3, "pay", ("Mia",), ("`sanctioned` must be false",))
+    report = replace(report_on(), overrides=(override,))
+    card = batch([report, report_on()])
+    assert (card.clean, card.overrides) == (1, 1)
+    assert render_batch_text(card).splitlines()[:2] == ["2 sessions, 1 clean", "overrides: 1"]
+    assert report.as_json()["clean"] is None
+    assert Judged(card).as_json()["clean"] is None
+    assert replace(report, findings=FINDINGS).as_json()["clean"] is False
 
 
 def test_many_sessions_added_up() -> None:

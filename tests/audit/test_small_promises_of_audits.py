@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +12,15 @@ from audit_desk import codes as codes_of
 from vm_programs import TRANSFER
 from vm_runs import ARGUMENTS, Run, decided
 
+import sopilot as product
 from sopilot.audit.audit import audit_trace
 from sopilot.audit.state import SessionCall
+from sopilot.audit.text import render_text
 from sopilot.audit.timeline import entries_of
 from sopilot.audit.transcript_files import Transcript, UserWords
 from sopilot.audit.transcripts import audit_transcript, audit_untracked
 from sopilot.handbook.expressions import judge as cel
+from sopilot.handbook.model import CONFIRM
 from sopilot.handbook.reader import load_handbook
 from sopilot.messages.diagnostic import Severity
 from sopilot.trace.events import (
@@ -28,6 +32,7 @@ from sopilot.trace.events import (
     SelectBranch,
     Start,
 )
+from sopilot.web.audit_page import render_audit
 
 
 def test_a_branch_that_was_tried_and_did_not_fit_names_the_sentence() -> None:
@@ -160,6 +165,68 @@ def test_who_changed_over_to_something_else_was_refused_nothing(
     ]
     found = audit_untracked(BOOK, events, goal="pay", chain=[], judge=cel).findings
     assert [one.code for one in found] == codes
+
+
+@pytest.mark.parametrize("view", ["pg", "guard", "guard-auto"])
+async def test_every_form_of_a_report_counts_the_same_checks(tmp_path: Path, view: str) -> None:
+    """A call that is made again, with its requirements, counts once."""
+    look = "  look: {input: {user: string}, read_only: true}\npredicates:"
+    words = 'confirm: "A payment for {user}."'
+    book = ALONE.replace("predicates:", look).replace(words, "confirm: false")
+    book = book.replace(
+        "verify: arguments, verdict: user != ''", "verify: look(user), verdict: result"
+    )
+    (tmp_path / "alone.yaml").write_text(book, "utf-8")
+
+    def look_up(user: str) -> bool:
+        return True
+
+    def pay(user: str) -> dict[str, bool]:
+        return {"ok": True}
+
+    look_up.__name__ = "look"
+    async with product.load(tmp_path / "alone.yaml").session(
+        "Pay.", tools=[look_up, pay], inputs={"user": "ann"}, goal="pay", view=view
+    ) as opened:
+        result, events = await opened.run(), await opened.session.shown_events()
+    assert result.audit.score_card.as_json()["checks"] == 1
+    assert "checks: 1 (proven 1)" in render_text(result.audit)
+    assert "1 met, 0 not met" in render_audit(result.audit, events)
+
+
+BLAMED = ["refusal-without-cause"]
+
+
+@pytest.mark.parametrize(("answer", "codes"), [("no", []), ("yes", BLAMED), ("", BLAMED)])
+def test_a_no_to_the_question_of_the_runtime_is_a_ground_to_refuse(
+    answer: str, codes: list[str]
+) -> None:
+    """Asking is none: the user was there, and nobody asked."""
+    book = load_handbook(ALONE)
+    asked = {"action": "pay", "user": "ann"}
+    events = [
+        event(0, "user_said", text="user: ann"),
+        event(1, "domain_call", call_id="c", action=CONFIRM, arguments=asked),
+        event(2, "domain_result", call_id="c", ok=True, value={"answer": answer}),
+    ][: None if answer else 1]
+    found = audit_untracked(book, events, goal="pay", chain=[], judge=cel, offered=["pay"]).findings
+    assert [one.code for one in found] == codes
+
+
+async def test_a_question_that_the_runtime_left_open_is_not_blamed(tmp_path: Path) -> None:
+    (tmp_path / "alone.yaml").write_text(ALONE, "utf-8")
+
+    def pay(user: str) -> None:
+        raise AssertionError
+
+    result = await product.load(tmp_path / "alone.yaml").run(
+        "Pay.",
+        tools=[pay],
+        user=lambda _: 'goal: "pay"\nuser: "ann"',
+        goal="pay",
+    )
+    assert result.ending == "budget"
+    assert result.audit.findings == ()
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 import sopilot as product
 from small_desks import AnsweringTools, programs_of
+from sopilot.agent.resume import _recalled
 from sopilot.cli.main import sopilot
 from sopilot.machine.automation import Automation
 from sopilot.records.store import Settings
@@ -321,3 +322,34 @@ async def test_the_guard_tells_no_agent_what_the_application_supplied(
                 heard.append(json.dumps(decided))
     assert ["check_pin" in text for text in heard] == [True] * 4
     assert not any(str(PIN) in text for text in [*heard, caplog.text])
+
+
+class Forgetful:
+    async def recall(self, key: str) -> object:
+        raise ValueError(f"no call of {PASSWORD}")
+
+
+async def test_no_log_has_a_secret_that_a_broken_tool_quotes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The log names the tool, the type of its exception and the place."""
+    caplog.set_level(0)
+    (tmp_path / "box.yaml").write_text(CHECKED, "utf-8")
+
+    def check_pin(user: str, pin: int) -> None:
+        raise ValueError(f"{user} has another pin than {pin}")
+
+    def open_box(user: str) -> None:
+        raise AssertionError
+
+    result = await product.load(tmp_path / "box.yaml").run(
+        "Open my box.",
+        tools=[check_pin, open_box],
+        inputs={"user": "ann", "pin": PIN},
+        goal="open_box",
+    )
+    assert not result.executed
+    assert await _recalled(Forgetful(), "login:digest") is None
+    for about in ("the tool `check_pin` raised", "`recall` failed for the call `login`:"):
+        assert f"{about} ValueError (test_no_secret_in_any_output.py:" in caplog.text
+    assert not any(secret in caplog.text for secret in SECRETS)

@@ -15,6 +15,7 @@ from sopilot.session.calls import call_key
 from sopilot.session.session import Session
 from sopilot.trace.events import PROGRAM_CHANGED, Actor
 from sopilot.values.json import holds_stand_in
+from sopilot.values.text import place_of
 
 NEVER_MADE = "the call was interrupted before it was made; make it again if it is still right"
 
@@ -44,8 +45,9 @@ async def _recalled(tools: RecallsOutcomes, key: str) -> ToolResult | None:
     call = key.rpartition(":")[0]  # the rest is a digest of the arguments, which may be secret
     try:
         result: object = await tools.recall(key)
-    except Exception:  # tools may raise anything
-        logging.getLogger("sopilot").exception("`recall` failed for the call `%s`", call)
+    except Exception as problem:  # tools may raise anything
+        message = "`recall` failed for the call `%s`: %s (%s)"
+        logging.getLogger("sopilot").error(message, call, type(problem).__name__, place_of(problem))
         return None
     if result is None:
         return ToolResult(False, {"error": NEVER_MADE})

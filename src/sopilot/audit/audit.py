@@ -236,7 +236,8 @@ def _judge_end(run: AuditState, events: Sequence[Event]) -> None:
     last = events[-1]
     by_seq = {event.seq: event for event in events}
     for call_id, call in run.awaiting.items():
-        if call_id not in run.unknown:
+        # A question of the runtime that is still open changes nothing.
+        if call_id not in run.unknown and call.action not in BUILT_IN:
             run.find(
                 "unknown-outcome",
                 by_seq.get(call.seq, last),

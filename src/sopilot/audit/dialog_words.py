@@ -6,30 +6,43 @@ A foreign agent speaks in its own words. They are enough to doubt something, not
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from sopilot.audit.leaf_reading import touches
 from sopilot.audit.state import AuditState, SessionCall
 from sopilot.audit.transcript_files import AgentWords, UserWords
+from sopilot.handbook.grammar import each_language
 from sopilot.handbook.model import CONFIRM
+from sopilot.handbook.wording import fill, placeholders
 from sopilot.handbook.yes_or_no import assent
 from sopilot.messages.catalogue import sentence
 from sopilot.values.json import JSON, as_seen, parts_of
 
-_NUMBER = re.compile(r"[0-9]+(?:[.,][0-9]+)*")
+_LETTER = "[^\\W\u2e80-\u9fff]"
+"""Of a script with spaces between words: beside a Chinese character, a word may begin or end."""
+_BEGINS = rf"(?<!{_LETTER})(?<![0-9][.,])"
+_ENDS = rf"(?!{_LETTER})(?![.,][0-9])"
+_NUMBER = re.compile(
+    rf"{_BEGINS}(?:[0-9]+[.,][0-9]{{1,2}}|[0-9]{{1,3}}(?:,[0-9]{{3}})+(?:\.[0-9]{{1,2}})?){_ENDS}"
+)
 _DECIMAL_COMMA = re.compile(r"[0-9]+,[0-9]{1,2}")
+_SENTENCE_END = re.compile(r"[.?!]+(?=\s|$)|[。！？\n]")
+_VALUE_IN_PLACE = re.compile(r"[^\s{}]*\s?\{=?\w+\}[^\s{}]*")
+_ASKING = (
+    r"(?:shall|should|may|can) i|i will|i'll|i am going to|i'm going to"
+    r"|(?:do you want|would you like)(?: me)? to|are you sure(?: (?:that )?you want(?: me)? to)?"
+    r"|is (?:it|that|this) (?:right|correct|ok|okay)(?: that i| to)?|right|correct|ok|okay"
+    r"|(?:do you |please )?confirm(?: (?:it|this|that))?|do you agree(?: to)?"
+    r"|proceed|go ahead|continue|please|now|the|this|your|yes(?: or |/)no|y/n"
+    "|请问|请您?|您?是否(?:确认|确定|同意|继续|需要我|要)?|您?(?:确认|确定|同意)要?|需要我|继续"
+    "|对吗|好吗|可以吗|是吗|吗|现在|是或否"
+)
+"""The forms of a question whether to do something, and of no other question."""
+_MARKS = re.compile(r"[\s.,:;!?()\"'*`…。，：；！？、（）“”「」]*")
 _QUESTION = re.compile(r"[^.!?。！？\n]*[?？]")
 _ANYTHING_ELSE = re.compile(
     r"\b(any|some)(thing|one)? (else|more|other|further)\b|其他|别的", re.IGNORECASE
 )
-_YES_OR_NO = re.compile(r"\byes(?: or |/)no\b|是或否|是否", re.IGNORECASE)
-_OTHERWISE = re.compile(
-    r"\b(?:not|no|never|without|instead|stop|cancel|abort|undo|keep|wait|hold|or|either|object|mind"
-    r"|against|wrong|declin\w+|den(?:y|ied)|refuse|reject|skip|drop|delay|postpone|block|reverse|revoke"
-    r"|delete|remove)\b|n't\b|不|取消|停止|还是|或者|反对|拒绝|暂缓|推迟|放弃|撤销|撤回|跳过",
-    re.IGNORECASE,
-)
-_PAST = re.compile(r"\W*(?:did|was|were|has|have|had)\b|.*(?:之前|已经|了吗|过吗)", re.IGNORECASE)
 _REFUSES = re.compile(
     r"\b(?:can(?:not|'t)|can not|could(?:n't| not)|unable|not (?:able|possible|allowed|eligible)"
     r"|won't|will not|unfortunately|sorry|declin\w+|refus\w+|denied)\b|无法|不能|不可以|抱歉|拒绝",
@@ -90,93 +103,81 @@ def doubt_of_yes(
     call: SessionCall,
     run: AuditState,
     earlier: Sequence[SessionCall],
-    every: Sequence[SessionCall],
     *,
-    named: Collection[str],
-    wording: str,
+    confirm: str,
+    says: str,
     since_said: str,
 ) -> str:
     """Why a yes may be one to something else than ``call``; empty if nothing says so. ``earlier``
-    are the calls before it, ``every`` those of the transcript. ``named`` are the inputs that the
-    handbook's own question names, ``wording`` its words and those of the action; ``since_said`` is
-    what the agent has said since the yes."""
+    are the calls before it. ``confirm`` is the handbook's own question and ``says`` its sentence
+    about the action; ``since_said`` is what the agent has said since the yes."""
     since = [item for item in earlier if item.message > yes.message and item.may_have_run]
     guarded = {action for program in run.programs.values() for action in program.guarded}
     if any(item.action in guarded for item in since):
         return sentence("audit.yes-to-another-call")
     if any(touches(run.facts, run.goal_actions, item.action, CONFIRM) for item in since):
         return sentence("audit.yes-before-change")
-    others = (guarded | run.goal_actions) - {call.action}
-    clear = not questions(since_said) and _asks_one_thing(yes.question, call, wording, others)
-    is_about = clear and _is_about(yes.question, call, every, named)
-    return "" if is_about else sentence("audit.own-words")
+    clear = not questions(since_said) and _asks_for(call, yes.question, confirm, says)
+    return "" if clear else sentence("audit.own-words")
 
 
-def _asks_one_thing(text: str, call: SessionCall, wording: str, others: Collection[str]) -> bool:
-    """Whether a question offers no choice, isn't put the other way round, and asks what to do.
-    ``others`` are further actions: a question that names one of them may be about it."""
-    question = _YES_OR_NO.sub("", text)
-    for value in call.arguments.values():
-        for part in parts_of(value):
-            question = question.replace(part, "") if isinstance(part, str) and part else question
-    odd = {word.casefold() for word in _OTHERWISE.findall(question.replace("’", "'"))}
-    own = {word.casefold() for word in _OTHERWISE.findall(wording.replace("_", " "))}
-    every = questions(text)
-    named = [name for name in others if _names_action(question, name)]
-    if not _names_action(question, call.action) and not all(
-        _names_action(wording, name) for name in named
+def _asks_for(call: SessionCall, question: str, confirm: str, says: str) -> bool:
+    """Whether the words before a yes ask for this call and say nothing else. They may hold its
+    values, the words of the action, the handbook's sentences about it, and the closed forms of a
+    question. Anything more may turn the question into another one, so its words have no say."""
+    text = _plain(question)
+    values = {name: _spelled(value) for name, value in call.arguments.items()}
+    named = {name for name, parts in values.items() if any(_holds(text, part) for part in parts)}
+    silent = {
+        name for name, value in call.arguments.items() if value is None or isinstance(value, bool)
+    }
+    has_to = call.arguments.keys() & placeholders(confirm)
+    if (values and not named) or not has_to <= named | silent:
+        return False
+    sentences = [item for form in (confirm, says) for item in _sentences(form, call)]
+    words = _plain(call.action.replace("_", " ")).split()
+    if not any(_holds(text, item) for item in sentences) and not all(
+        _holds(text, word) for word in words
     ):
         return False
-    return odd <= own and len(every) <= 1 and not any(map(_PAST.match, every))
+    in_place = [item for item in _values_in_place(confirm, call) if item]
+    known = {*sentences, *in_place, *words, *(part for parts in values.values() for part in parts)}
+    pieces = "|".join(map(re.escape, sorted(known, key=len, reverse=True)))
+    rest = re.sub(rf"{_BEGINS}(?:{pieces}|{_ASKING}){_ENDS}", " ", text)
+    return _MARKS.fullmatch(rest) is not None
 
 
-def _names_action(text: str, name: str) -> bool:
-    """Whether all words of an action's name begin words of the text (`refund`: "refunding")."""
-    spoken = text.casefold().replace("_", " ")
-    return all(re.search(rf"\b{re.escape(word)}", spoken) for word in name.casefold().split("_"))
+def _spelled(value: JSON) -> list[str]:
+    """The texts and numbers of a value as they may stand in a question."""
+    parts = [part for part in parts_of(value) if isinstance(part, str | int | float)]
+    spelled = [_plain(str(part)) for part in parts if not isinstance(part, bool)]
+    return [text for text in spelled if text]
 
 
-def _is_about(
-    text: str, call: SessionCall, every: Sequence[SessionCall], named: Collection[str]
-) -> bool:
-    """Whether a question names the values of the call that it has to name (at least one), and no
-    other one in place of a value."""
-    question = as_seen(text).casefold()
-    numbers = {_number(token) for token in _NUMBER.findall(question)}
-    values = call.arguments.items()
-    shown = [name for name, value in values if _names(question, numbers, value)]
-    silent = [name for name, value in values if value is None or isinstance(value, bool)]
-    if (values and not shown) or not call.arguments.keys() & named <= {*shown, *silent}:
-        return False
-    return not any(
-        _names_other(question, numbers, value, [item.arguments.get(name) for item in every])
-        for name, value in values
-    )
+def _sentences(template: str, call: SessionCall) -> list[str]:
+    """Every sentence of a text of the handbook, in each language, with the call's values."""
+    texts = each_language(fill(template, call.arguments)).values()
+    spelled = (_plain(part) for text in texts for part in _SENTENCE_END.split(text))
+    return [text for text in spelled if text]
 
 
-def _names(question: str, numbers: set[float], value: JSON) -> bool:
-    return any(_is_in(question, numbers, part) for part in parts_of(value))
+def _values_in_place(template: str, call: SessionCall) -> list[str]:
+    """Each value with the words that it touches in a text of the handbook: ``to bob``."""
+    texts = each_language(template).values()
+    places = (place for text in texts for place in _VALUE_IN_PLACE.findall(text))
+    return [_plain(fill(place, call.arguments)) for place in places]
 
 
-def _is_in(question: str, numbers: set[float], value: JSON) -> bool:
-    if isinstance(value, str):
-        text = as_seen(value).casefold()
-        return bool(text) and re.search(rf"(?<!\w){re.escape(text)}(?!\w)", question) is not None
-    return isinstance(value, int | float) and not isinstance(value, bool) and value in numbers
+def _holds(text: str, part: str) -> bool:
+    return re.search(f"{_BEGINS}{re.escape(part)}{_ENDS}", text) is not None
 
 
-def _names_other(question: str, numbers: set[float], value: JSON, others: Sequence[JSON]) -> bool:
-    """Whether the question names another value of the same input, and not this one."""
-    if _names(question, numbers, value):
-        return False
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return bool(numbers)
-    return any(_names(question, numbers, other) for other in others)
+def _plain(text: str) -> str:
+    """A form that is equal for texts that read the same: 1,200.50 is 1200.5, and 1,5 is 1.5."""
+    folded = " ".join(as_seen(text).casefold().replace("’", "'").split())
+    return _NUMBER.sub(lambda match: _number(match[0]), folded).strip(" .?!,;:。，；：")
 
 
-def _number(text: str) -> float:
-    """1,200.50 is 1200.5, and 1,5 is 1.5."""
-    if _DECIMAL_COMMA.fullmatch(text):
-        return float(text.replace(",", "."))
-    whole, _, rest = text.replace(",", "").partition(".")
-    return float(f"{whole}.{rest.replace('.', '')}")
+def _number(text: str) -> str:
+    decimal = text.replace(",", "." if _DECIMAL_COMMA.fullmatch(text) else "")
+    return f"{float(decimal):.15g}"

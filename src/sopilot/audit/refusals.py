@@ -19,7 +19,7 @@ from sopilot.audit.transcript_reading import (
     recipes_of,
     required_by,
 )
-from sopilot.handbook.model import ActionCall, Predicate
+from sopilot.handbook.model import BUILT_IN, ActionCall, Predicate
 from sopilot.handbook.requirements import Leaf, Name, Tree, leaves
 from sopilot.handbook.wording import fill
 from sopilot.values.json import JSON, Fields
@@ -124,7 +124,8 @@ class Grounds:
                 for item in way
             )
             for way in recipes
-            if self.offered is None or all(item.action in self.offered for item in way)
+            if self.offered is None
+            or all(item.action in {*self.offered, *BUILT_IN} for item in way)
         )
 
     def _stayed_shut(self, opening: ActionCall, values: Mapping[str, JSON]) -> bool:

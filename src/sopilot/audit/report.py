@@ -102,6 +102,11 @@ def decided(event: Event) -> Decided:
     )
 
 
+def simply_clean(clean: bool | None, *, overridden: bool) -> bool | None:
+    """What a report says is clean: nothing in which people let an unproven call through."""
+    return None if clean and overridden else clean
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """The result of an audit. ``checks`` are the verdicts in the order of events. ``proofs`` maps
@@ -162,7 +167,7 @@ class Report:
 
     def as_json(self) -> dict[str, JSON]:
         return {
-            "clean": self.clean,
+            "clean": simply_clean(self.clean, overridden=bool(self.overrides)),
             "findings": [finding.as_json() for finding in self.findings],
             "refusals": [refusal.as_json() for refusal in self.refusals],
             "checks": [check.as_json() for check in self.checks],
@@ -208,6 +213,15 @@ class BatchCard:
         return values | {"evidence_coverage": self.evidence_coverage}
 
 
+def counted_checks(
+    checks: Sequence[CheckMade], proofs: Mapping[int, Sequence[CheckMade]]
+) -> Sequence[CheckMade]:
+    """The checks that a score card counts. Without steps of a program, they are the requirements of
+    the guarded calls, each as it was judged last."""
+    judged = (check for seq in sorted(proofs) for check in proofs[seq])
+    return checks or [*{(check.predicate, check.sentence): check for check in judged}.values()]
+
+
 def report_of(
     run: AuditState,
     findings: tuple[Finding, ...],
@@ -224,14 +238,15 @@ def report_of(
             outcomes[process.id] = ending_of(status, given_up=process.given_up)
         else:
             outcomes[process.id] = unfinished if process.id == run.active else ABANDONED
-    needing = [check for check in run.checks if check.needs_evidence]
-    grades = Counter(check.grade for check in run.checks)
+    checks = counted_checks(run.checks, run.proofs)
+    needing = [check for check in checks if check.needs_evidence]
+    grades = Counter(check.grade for check in checks)
     card = ScoreCard(
         session_id,
         list(outcomes.values())[-1] if outcomes else unfinished,
         calls=run.calls,
         calls_after_goal=run.calls_after_goal,
-        checks=len(run.checks),
+        checks=len(checks),
         checks_with_evidence=sum(check.covered for check in needing),
         checks_needing_evidence=len(needing),
         reused=run.reused,
@@ -301,7 +316,7 @@ def _alone(report: Report) -> BatchCard:
     card, judged = report.score_card, report.unjudged is None
     return BatchCard(
         sessions=int(judged),
-        clean=int(report.clean is True),
+        clean=int(report.clean is True and not report.overrides),
         outcomes={card.outcome: 1} if judged else {},
         counts=card.counts,
         sessions_with=dict.fromkeys(card.counts, 1),

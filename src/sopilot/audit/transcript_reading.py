@@ -328,15 +328,23 @@ class Reading:
         except Unreadable:
             return None
 
-    def doubts(self, call: SessionCall, goal: str, values: Mapping[str, JSON]) -> tuple[Doubt, ...]:
+    def doubts(
+        self,
+        call: SessionCall,
+        goal: str,
+        values: Mapping[str, JSON],
+        perhaps: Sequence[SessionCall] = (),
+    ) -> tuple[Doubt, ...]:
         """The leaves of ``goal`` that the calls so far don't prove for the arguments of ``call``,
-        changes included."""
+        changes included. ``perhaps`` are calls that may have been carried out as well."""
         program = self.run.programs[goal]
         acts = (step for step in program.entry.function.steps if isinstance(step, Act))
         step = next((act for act in acts if act.goal), None)
         if step is None:
             return ()
-        self.run.session_calls = [item for item in self.calls if not item.heard]
+        sure = {item.seq: item for item in self.calls if not item.heard}
+        made = sure | {item.seq: item for item in perhaps}
+        self.run.session_calls = [made[seq] for seq in sorted(made)]
         process = standing_at(program, step.label, values)
         reading = read_call(self.run, process, call.action, call.arguments)
         return reading.doubts if reading is not None else ()

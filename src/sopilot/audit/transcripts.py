@@ -7,13 +7,13 @@ the chain, the words of both sides and the ending.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from math import inf
 
 from sopilot.audit.audit import judge_chain
-from sopilot.audit.call_reading import AGAINST
+from sopilot.audit.call_reading import AGAINST, Doubt
 from sopilot.audit.dialog_words import (
     answer_in_words,
     doubt_of_yes,
@@ -39,7 +39,6 @@ from sopilot.handbook.model import (
     confirmed_subject,
 )
 from sopilot.handbook.requirements import Leaf, Name, Tree, leaves, values_of
-from sopilot.handbook.wording import placeholders
 from sopilot.handbook.yes_or_no import assent
 from sopilot.messages.catalogue import sentence
 from sopilot.messages.diagnostic import Severity, did_you_mean
@@ -47,7 +46,7 @@ from sopilot.messages.errors import UserMistake
 from sopilot.trace.chain import Head, SealedEvent
 from sopilot.trace.events import CLOCK, Actor, Event
 from sopilot.trace.redaction import is_reference
-from sopilot.values.answers import shows_success
+from sopilot.values.answers import denies_effect, shows_success
 from sopilot.values.json import JSON, Judge, plain, same
 
 SHOWN = frozenset({AGAINST, GATE, NEWER, STALE})
@@ -405,16 +404,13 @@ class Review:
         is blamed; one that rests on something outside of the transcript is not judged."""
         tree, values = self._requirement(call, procedure), self._values(call, procedure)
         blamed = {finding.predicate for finding in self.findings if finding.seq == call.seq}
-        doubts = {
-            leaf: doubt
-            for doubt in self.reading.doubts(call, procedure.name, values)
-            for leaf in leaves(tree)
-            if leaf.predicate == doubt.predicate
-            and all(
-                (doubt.values or {}).get(k) == v
-                for k, v in values_of(leaf.arguments, values).items()
-            )
-        }
+        doubts = self._doubts(call, procedure)
+        for item, why in self._perhaps_done(call):
+            if item.action == call.action and item.arguments == call.arguments:
+                self._leave(call, why)
+            for leaf in self._doubts(call, procedure, (item,)).keys() - doubts.keys() - blamed:
+                explained = sentence("audit.of-predicate", predicate=leaf.predicate, why=why)
+                self._leave(call, explained, leaf.predicate)
         unasked = confirmation(procedure, self.handbook.actions[call.action]) is None
         if not self.own and unasked and self._was_made_before(call):
             self._leave(call, sentence("audit.done-before", action=call.action))
@@ -457,6 +453,34 @@ class Review:
                 explained = sentence("audit.of-predicate", predicate=leaf.predicate, why=why)
                 self._leave(call, explained, leaf.predicate)
 
+    def _doubts(
+        self, call: SessionCall, procedure: Procedure, perhaps: Sequence[SessionCall] = ()
+    ) -> dict[Leaf, Doubt]:
+        tree, values = self._requirement(call, procedure), self._values(call, procedure)
+        return {
+            leaf: doubt
+            for doubt in self.reading.doubts(call, procedure.name, values, perhaps)
+            for leaf in leaves(tree)
+            if leaf.predicate == doubt.predicate
+            and all(
+                (doubt.values or {}).get(k) == v
+                for k, v in values_of(leaf.arguments, values).items()
+            )
+        }
+
+    def _perhaps_done(self, call: SessionCall) -> Iterator[tuple[SessionCall, str]]:
+        """The calls that may have been carried out before ``call``, and why nobody knows: those
+        further down in its message, because the calls of one message run at once, and guarded
+        calls that failed without saying that nothing was done (P10)."""
+        for item in () if self.own else self.transcript.calls:
+            if item.message == call.message and item.seq > call.seq and item.may_have_run:
+                why = sentence("audit.asked-at-once", action=call.action, check=item.action)
+                yield replace(item, answered=None, ok=False, unknown=False, value=None), why
+            failed = self._is_guarded(item) and self._runs(item) and not item.may_have_run
+            if failed and item.seq < call.seq and not denies_effect(item.value):
+                why = sentence("audit.effect-unanswered", action=item.action)
+                yield replace(item, ok=True), why
+
     def _asks_in_own_words(self, leaf: Leaf) -> bool:
         return bool(self.handbook.predicates[leaf.predicate].question) and not self.own
 
@@ -487,23 +511,21 @@ class Review:
             return ""
         if heard[-1].speaker != self.transcript.user_messages[0].speaker:
             return sentence("audit.yes-of-another")
-        if any(heard[-1].message < at < call.message for at in self.transcript.instructions):
+        said, yes = self.transcript.agent_messages, heard[-1].message
+        before = [item.message for item in self.transcript.user_messages if item.message < yes]
+        spoken = [item.message for item in said if max(before, default=-1) < item.message < yes]
+        question_at = min(spoken, default=yes)
+        if any(question_at < at < call.message for at in self.transcript.instructions):
             return sentence("audit.yes-before-instruction")
-        wording = confirmation(procedure, self.handbook.actions[call.action]) or ""
-        since = [
-            said.text
-            for said in self.transcript.agent_messages
-            if heard[-1].message < said.message < call.message
-        ]
+        action = self.handbook.actions[call.action]
         return doubt_of_yes(
             heard[-1],
             call,
             self.reading.run,
             self.reading.calls,
-            self.transcript.calls,
-            named=placeholders(wording),
-            wording=f"{call.action} {wording}",
-            since_said="\n".join(since),
+            confirm=confirmation(procedure, action) or "",
+            says=action.says,
+            since_said="\n".join(item.text for item in said if yes < item.message <= call.message),
         )
 
     def _judge_approval(self, call: SessionCall) -> None:
@@ -538,7 +560,8 @@ class Review:
         hindered = missing or procedure.action in absent
         obstacle = sentence("audit.not-offered", action=procedure.action) if hindered else ""
         end = self.transcript.calls[-1].seq + 1 if self.transcript.calls else 0
-        grounds = Grounds(self.reading, self.transcript, procedure.requires, self.offered)
+        required = with_made(self.handbook, procedure, procedure.requires)
+        grounds = Grounds(self.reading, self.transcript, required, self.offered)
         nothing, causes = grounds.nothing_shown(), grounds.causes()
         excused = grounds.exist() or self._may_be_excused(procedure, grounds)
         if self.own:  # without a machine, nothing tells the agent the time

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime
-from pathlib import Path
 
-from sopilot.values.text import visible
+from sopilot.values.text import place_of, visible
 
 LOG = logging.getLogger("sopilot")
 FORMATS = ("text", "json")
@@ -66,6 +64,4 @@ def _problem(record: logging.LogRecord) -> dict[str, str]:
         return {}
     while isinstance(raised, BaseExceptionGroup):
         raised = raised.exceptions[0]
-    frames = traceback.extract_tb(raised.__traceback__)
-    place = f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "nowhere"
-    return {"problem": visible(f"{type(raised).__name__}: {raised}"), "place": place}
+    return {"problem": visible(f"{type(raised).__name__}: {raised}"), "place": place_of(raised)}

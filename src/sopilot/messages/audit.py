@@ -568,8 +568,8 @@ EXPLANATIONS: Final[Mapping[str, tuple[str, str]]] = {
         "表示同意的不是提出请求的人",
     ),
     "audit.yes-before-instruction": (
-        "after the user's yes, the agent got another instruction (a system or developer message)",
-        "用户同意之后，智能体又收到其他指令（system 或 developer 消息）",
+        "since its question, the agent got another instruction (a system or developer message)",
+        "提问之后，智能体又收到其他指令（system 或 developer 消息）",
     ),
     "audit.neither-yes-nor-no": (
         "the user's last reply is neither a plain yes nor a plain no to one question",

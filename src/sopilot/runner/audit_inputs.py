@@ -10,7 +10,7 @@ from typing import Any
 
 from sopilot.audit.audit import audit_trace, judge_chain
 from sopilot.audit.findings import Finding, NotJudged, Unjudgeable
-from sopilot.audit.report import Report, batch, not_judged
+from sopilot.audit.report import Report, batch, not_judged, simply_clean
 from sopilot.audit.text import about_lines, render_batch_text, render_text
 from sopilot.audit.timeline import Seal, about_session, entries_of
 from sopilot.audit.transcript_files import Transcript, read_messages, success_first_outcome
@@ -471,9 +471,11 @@ def reports_json(audited: Sequence[Audited]) -> dict[str, JSON]:
         sealed: JSON = asdict(seal) if seal is not None else None
         session = {"session": facts | {"seal": sealed}} if about.events else {}
         return {**reports[0].as_json(), **session}
+    card = batch(reports)
+    clean = clean_together(report.clean for report in reports)
     return {
-        "clean": clean_together(report.clean for report in reports),
-        "batch": batch(reports).as_json(),
+        "clean": simply_clean(clean, overridden=card.overrides > 0),
+        "batch": card.as_json(),
         "reports": [report.as_json() for report in reports],
     }
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sopilot import __version__
 from sopilot.audit.findings import NotJudged, Unjudgeable
-from sopilot.audit.report import BatchCard, Report, batch, not_judged, together
+from sopilot.audit.report import BatchCard, Report, batch, not_judged, simply_clean, together
 from sopilot.audit.text import render_batch_text
 from sopilot.messages.errors import SopilotError, UserMistake
 from sopilot.protocols import SystemClock
@@ -47,7 +47,7 @@ async def on_record(
                 "at": item.at,
                 "release": item.release,
                 "by": item.by or None,
-                "clean": item.clean,
+                "clean": simply_clean(item.clean, overridden=bool(item.overrides)),
                 "signature_holds": item.genuine,
                 "differences": differences(item, report, salt),
             }
@@ -114,7 +114,7 @@ class Judged:
 
     def as_json(self) -> dict[str, JSON]:
         return {
-            "clean": self.clean,
+            "clean": simply_clean(self.clean, overridden=self.card.overrides > 0),
             "batch": self.card.as_json(),
             "found": {session: dict(codes) for session, codes in self.findings.items()},
             "not_judged": dict(self.not_judged),

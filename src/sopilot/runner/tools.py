@@ -26,6 +26,7 @@ from sopilot.protocols import RecallsOutcomes, ToolResult, Tools, ToolSchema
 from sopilot.runner.hook import ToolBroke, ToolFailed
 from sopilot.runner.json_values import as_json
 from sopilot.values.json import JSON
+from sopilot.values.text import place_of
 
 Function = Callable[..., Any]
 ToolsLike = Tools | Mapping[str, Function] | Iterable[Function] | object
@@ -147,6 +148,7 @@ class PlainTools:
             return ToolResult(False, {"error": str(failed)})
         except (Exception, SystemExit) as broken:
             # Its outcome is unknown, and the session records it so.
-            logging.getLogger("sopilot").exception("the tool `%s` raised an exception", name)
+            kind, place = type(broken).__name__, place_of(broken)
+            logging.getLogger("sopilot").error("the tool `%s` raised %s (%s)", name, kind, place)
             raise ToolBroke(name, broken) from broken
         return value if isinstance(value, ToolResult) else ToolResult(True, as_json(value))

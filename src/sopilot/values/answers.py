@@ -64,6 +64,14 @@ def is_failure(native: object) -> bool:
     return is_error(native) or (isinstance(native, str) and _FAILED.match(native) is not None)
 
 
+def denies_effect(answer: object) -> bool:
+    """Whether the answer of a call that failed says that nothing was done: ``false``, alone or as
+    ``success`` or ``ok``. An error may have come later: a timeout, a lost connection."""
+    if isinstance(answer, Mapping):
+        return any(answer.get(name) is False for name in ("success", "ok")) and not is_error(answer)
+    return answer is False
+
+
 def reports_nothing(answer: object) -> bool:
     """Whether the answer of a call that didn't fail is empty, or reports a failure all the same."""
     value = _unwrapped(answer)

@@ -9,10 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import traceback
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
+
+
+def place_of(problem: BaseException) -> str:
+    """The file and line that raised it: all of an exception that can quote no secret, beside its
+    type."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else "nowhere"
 
 
 class CodedText(str):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from sopilot.audit.findings import Finding
-from sopilot.audit.report import Report
+from sopilot.audit.report import Report, counted_checks
 from sopilot.audit.text import (
     COMMAS,
     cause_lines,
@@ -22,7 +22,6 @@ from sopilot.audit.text import (
 )
 from sopilot.audit.timeline import (
     About,
-    Entry,
     Seal,
     about_session,
     entries_of,
@@ -65,7 +64,7 @@ def render_audit(
         title=label(language, "audit_of", name=name or report.score_card.session_id or "–"),
         verdict=_verdict(report, language),
         facts=_facts(report, about, seal if stored else None, language, stored=stored),
-        tiles=_tiles(report, entries, language) if report.unjudged is None else [],
+        tiles=_tiles(report, language) if report.unjudged is None else [],
         report=report,
         entries=entries,
         rows=rows,
@@ -124,9 +123,7 @@ def _facts(
     return [(say(name), value) for name, value in facts.items() if value]
 
 
-def _tiles(
-    report: Report, entries: Sequence[Entry], language: str
-) -> list[tuple[str, object, str]]:
+def _tiles(report: Report, language: str) -> list[tuple[str, object, str]]:
     say, card = partial(label, language), report.score_card
     as_required, outcome = is_as_required(report), outcome_words(card, language)
     words = {
@@ -135,9 +132,7 @@ def _tiles(
         None: outcome,
     }
     tones = {True: "good", False: "bad", None: "warn" if report.overrides else ""}
-    # Without steps of a program, requirements are judged at each guarded call.
-    proofs = (proof_of(entry, report.proofs) for entry in entries)
-    checks = report.checks or [check for proof in proofs for check in proof]
+    checks = counted_checks(report.checks, report.proofs)
     marks = Counter(mark(check) for check in checks)
     shares = say("met_of", met=marks["✓"], unmet=marks["✗"])
     if marks["?"]:
