@@ -142,11 +142,7 @@ class Guard:
             bound, own = signature.bind(*args, **named), caller()
 
             def run() -> Any:
-                result = function(*bound.args, **bound.kwargs)
-                if inspect.iscoroutine(result):
-                    result.close()
-                    raise ToolFailed(f"`{name}` returned a coroutine, which was not run: {_ASYNC}")
-                return result
+                return function(*bound.args, **bound.kwargs)
 
             return own.wait(self._call(name, bound, lambda: own.run(run)))
 
@@ -198,9 +194,6 @@ class Guard:
 
 def _error_of(value: JSON) -> str:
     return str(value.get("error", "")) if isinstance(value, Mapping) else shown(value)
-
-
-_ASYNC = "declare it, or the function that wraps it, with `async def`"
 
 
 def _by_name(name: str, bound: inspect.BoundArguments) -> dict[str, Any]:
