@@ -189,7 +189,12 @@ def _own_tool(schema: ToolSchema) -> StructuredTool:
 
 def _read(tool: BaseTool) -> Read:
     async def read(arguments: Mapping[str, JSON]) -> object:
-        return await tool.ainvoke(dict(arguments))
+        # As a tool call: otherwise the text of a handled error would pass for an answer.
+        call = {"name": tool.name, "args": dict(arguments), "id": "sopilot", "type": "tool_call"}
+        answer = await tool.ainvoke(call)
+        if not isinstance(answer, ToolMessage):
+            return answer
+        return Failed(answer.content) if answer.status == "error" else answer.content
 
     return read
 

@@ -604,7 +604,7 @@ class AgentsOwnTools:
         if under_way[0] != name:
             return await self._read(name, arguments, key)
         try:
-            argument = await under_way[1](arguments)
+            value = await under_way[1](arguments)
         except (Exception, asyncio.CancelledError) as problem:
             task = asyncio.current_task()
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
@@ -615,12 +615,15 @@ class AgentsOwnTools:
                 return ToolResult(False, {"error": str(problem)})
             # A guarded call may have done its work before it raised: the session must know.
             raise ToolBroke(name, problem) from problem
-        if isinstance(argument, ToolResult):
-            return argument
-        if isinstance(argument, Failed):
-            return ToolResult(False, as_json(argument.value))
-        value = as_json(argument)
-        return ToolResult(self._is_ok(name, value), value)
+        return self._result(name, value)
+
+    def _result(self, name: str, value: object) -> ToolResult:
+        if isinstance(value, ToolResult):
+            return value
+        if isinstance(value, Failed):
+            return ToolResult(False, as_json(value.value))
+        recorded = as_json(value)
+        return ToolResult(self._is_ok(name, recorded), recorded)
 
     async def _read(self, name: str, arguments: Mapping[str, JSON], key: str) -> ToolResult:
         if self._reader is not None:
@@ -630,10 +633,9 @@ class AgentsOwnTools:
         if read is None:
             return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
         try:
-            value = as_json(await read(arguments))
+            return self._result(name, await read(arguments))
         except Exception as problem:  # the agent's own tool: it raises anything
             return ToolResult(False, {"error": f"{type(problem).__name__}: {problem}"})
-        return ToolResult(self._is_ok(name, value), value)
 
 
 def was_made(answer: CallAnswer) -> bool:
