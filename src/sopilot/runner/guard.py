@@ -159,19 +159,19 @@ class Guard:
     async def _call(
         self, name: str, bound: inspect.BoundArguments, execute: Callable[[], Awaitable[Any]]
     ) -> Any:
-        written = {
-            each: value for each, value in _by_name(name, bound).items() if value is not None
-        }
+        written = _by_name(name, bound)
+        own = bound.signature.parameters.values()
+        defaults = {each.name: each.default for each in own if each.default is not each.empty}
         bound.apply_defaults()
         result: list[Any] = []
 
         async def dispatch(arguments: Mapping[str, JSON]) -> object:
             # The decision is bound to these arguments. If they were changed meanwhile, or a
             # person amended them, it is another call.
-            if not same(hook.received(name, _by_name(name, bound), written), dict(arguments)):
-                filled = hook.received(
-                    name, _filled_in(name, bound.signature, arguments), arguments
-                )
+            now = hook.received(name, _by_name(name, bound), written, defaults)
+            if not same(now, dict(arguments)):
+                values = _filled_in(name, bound.signature, arguments)
+                filled = hook.received(name, values, arguments, defaults)
                 if not same(filled, dict(arguments)):
                     return Failed({"error": f"not called: `{name}` would receive other arguments"})
                 return await self._reader.call(name, arguments, key="")
@@ -180,7 +180,7 @@ class Guard:
             return result[0]
 
         async with self._conversations.using() as hook:
-            judged = hook.received(name, _by_name(name, bound), written)
+            judged = hook.received(name, _by_name(name, bound), written, defaults)
             answer = await hook.tool_call(name, judged, secrets.token_hex(4), dispatch)
         if answer.status is CallStatus.DONE and answer.result is not None:
             if not answer.result.ok:

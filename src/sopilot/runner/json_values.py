@@ -13,9 +13,10 @@ from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
-from sopilot.values.json import JSON, canonical, dropped, plain, unique
+from sopilot.values.json import JSON, canonical, dropped, holds_stand_in, plain, unique
+from sopilot.values.schema import defaults_of, without_defaults
 
 _MOST_DIGITS = 300
 """Before the point of a decimal that is a number in JSON."""
@@ -83,12 +84,20 @@ def _order(value: JSON) -> bytes:
     return canonical(plain(value))
 
 
-Validate = Callable[[Mapping[str, JSON]], Mapping[str, Any]]
-"""Turns arguments as written into arguments as validated; raises if they don't fit."""
+class Validation(NamedTuple):
+    """What a framework does to the arguments before the tool receives them."""
+
+    validate: Callable[[Mapping[str, JSON]], Mapping[str, Any]]
+    """Turns arguments as written into arguments as validated; raises if they don't fit."""
+    defaults: Mapping[str, Any]
 
 
-def validation_by(model: Any) -> Validate:
+def validation_by(model: Any) -> Validation:
     """Validate by a Pydantic model, under the names that a caller writes."""
+    defaults: dict[str, Any] = {}
+    for own_name, its in model.model_fields.items():
+        if not its.is_required() and its.default_factory is None:
+            defaults |= dict.fromkeys((own_name, its.validation_alias or its.alias), its.default)
 
     def validate(arguments: Mapping[str, JSON]) -> Mapping[str, Any]:
         result = model.model_validate(dict(arguments))
@@ -99,19 +108,26 @@ def validation_by(model: Any) -> Validate:
             values[alias if renamed else name] = getattr(result, name)
         return {**values, **(result.model_extra or {})}
 
-    return validate
+    return Validation(validate, defaults)
+
+
+def validation_by_schema(schema: Mapping[str, object]) -> Validation:
+    """A tool that is described by a JSON schema has its defaults, and changes nothing else."""
+    defaults = defaults_of(schema)
+    return Validation(lambda arguments: {**defaults, **arguments}, defaults)
 
 
 def received(
-    validated: Mapping[str, Any], written: Mapping[str, JSON], declared: Collection[str]
+    validated: Mapping[str, Any],
+    written: Collection[str],
+    defaults: Mapping[str, Any],
+    counted: Collection[str],
 ) -> dict[str, JSON]:
-    """The validated arguments as JSON. A default counts only for an input that the handbook has
-    ``declared``, unless it is ``None``."""
-    return {
-        name: _json(value, argument=True)
-        for name, value in validated.items()
-        if name in written or (value is not None and name in declared)
-    }
+    """The validated arguments as JSON, without defaults that don't count."""
+    values = {name: _json(value, argument=True) for name, value in validated.items()}
+    own = {name: _json(value, argument=True) for name, value in defaults.items()}
+    judged = {name: value for name, value in own.items() if not holds_stand_in(value)}
+    return without_defaults(values, written, judged, counted)
 
 
 def values_of_model(value: Any) -> dict[str, Any]:
