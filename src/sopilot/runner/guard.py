@@ -168,10 +168,8 @@ class Guard:
         async def dispatch(arguments: Mapping[str, JSON]) -> object:
             # The decision is bound to these arguments. If they were changed meanwhile, or a
             # person amended them, it is another call.
-            now = hook.received(name, _by_name(name, bound), written, defaults)
-            if not same(now, dict(arguments)):
-                values = _filled_in(name, bound.signature, arguments)
-                filled = hook.received(name, values, arguments, defaults)
+            if not same(received(_by_name(name, bound), written), dict(arguments)):
+                filled = received(_filled_in(name, bound.signature, arguments), arguments)
                 if not same(filled, dict(arguments)):
                     return Failed({"error": f"not called: `{name}` would receive other arguments"})
                 return await self._reader.call(name, arguments, key="")
@@ -180,7 +178,8 @@ class Guard:
             return result[0]
 
         async with self._conversations.using() as hook:
-            judged = hook.received(name, _by_name(name, bound), written, defaults)
+            received = functools.partial(hook.received, name, defaults=defaults, classes=True)
+            judged = received(_by_name(name, bound), written)
             answer = await hook.tool_call(name, judged, secrets.token_hex(4), dispatch)
         if answer.status is CallStatus.DONE and answer.result is not None:
             if not answer.result.ok:

@@ -50,7 +50,7 @@ from sopilot.session.lease import when_free
 from sopilot.session.opening import note_requester, resume_session
 from sopilot.session.questions import Asker, UserAnswer, answering, find_question
 from sopilot.session.session import Session
-from sopilot.values.json import JSON, same
+from sopilot.values.json import JSON, holds_stand_in, same
 from sopilot.views.briefing import Briefing
 from sopilot.views.guard_answers import GUARD_TOOLS
 from sopilot.views.step_answers import CallAnswer, CallStatus
@@ -362,6 +362,7 @@ class ProcedureHook:
             if left_out is not None:
                 return left_out, None
             try:
+                validation = validation if name in self._actions else None
                 arguments = self._judged(name, arguments, validation)
             except UserMistake as problem:
                 await self.ready()
@@ -420,9 +421,12 @@ class ProcedureHook:
             return arguments
         try:
             validated = validation.validate(arguments)
-            return self.received(name, validated, arguments, validation.defaults)
+            judged = self.received(name, validated, arguments, validation.defaults)
         except Exception as problem:  # validators are the agent's own: they raise anything
             raise UserMistake(f"the arguments do not fit `{name}`: {problem}") from None
+        if holds_stand_in(judged):
+            raise UserMistake(f"`{name}` makes objects of its arguments that can't be judged")
+        return judged
 
     def received(
         self,
@@ -430,10 +434,12 @@ class ProcedureHook:
         validated: Mapping[str, Any],
         written: Mapping[str, object],
         defaults: Mapping[str, Any],
+        *,
+        classes: bool = False,
     ) -> dict[str, JSON]:
         """The arguments as the tool will receive them, without ``defaults`` that don't count."""
         counted = counted_inputs(self.session, self._action(name), written)
-        return received(validated, written, defaults, counted)
+        return received(validated, written, defaults, counted, classes=classes)
 
     def reported_error(self, name: str, value: object) -> ToolResult:
         """The result of a tool that its framework marks as an error. A guarded call may have done
