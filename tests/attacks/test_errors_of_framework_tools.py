@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from langchain_core.tools import StructuredTool, ToolException
 from pydantic_ai import ModelRetry, Tool
 from scripted_moves import Script, call
 
+import sopilot
 from sopilot.runner.conversations import Conversations
 
 HANDBOOK = """
@@ -43,6 +45,8 @@ class Bank:
         self.frozen = {"ann"}
         self.paid: list[float] = []
         self.error: Exception | None = None
+        self.refusal: Exception | None = None
+        self.interruption: Exception | None = None
         path = folder / "payouts.yaml"
         path.write_text(HANDBOOK, "utf-8")
         self.conversations = Conversations.of(path, view=view)
@@ -55,7 +59,11 @@ class Bank:
 
     def pay(self, user: str, amount: float) -> str:
         """Pay."""
+        if self.refusal is not None:
+            raise self.refusal
         self.paid.append(amount)
+        if self.interruption is not None:
+            raise self.interruption
         return "paid"
 
 
@@ -85,8 +93,14 @@ HANDLED: dict[str, tuple[str, type[Exception], Make]] = {
 }
 
 
-@pytest.mark.parametrize("view", ["guard", "guard-auto"])
-@pytest.mark.parametrize(("kind", "error", "make"), HANDLED.values(), ids=list(HANDLED))
+EVERY_VIEW = pytest.mark.parametrize("view", ["guard", "guard-auto"])
+EVERY_HANDLER = pytest.mark.parametrize(
+    ("kind", "error", "make"), HANDLED.values(), ids=list(HANDLED)
+)
+
+
+@EVERY_VIEW
+@EVERY_HANDLER
 async def test_the_text_of_a_failed_read_proves_nothing(
     tmp_path: Path, view: str, kind: str, error: type[Exception], make: Make
 ) -> None:
@@ -102,4 +116,35 @@ async def test_the_text_of_a_failed_read_proves_nothing(
     await FRAMEWORKS[kind](bank.conversations, tools, reply_of(Script([READ, PAY]))).say(
         "Again.", "c-1"
     )
+    assert bank.paid == [5]
+
+
+@EVERY_VIEW
+@EVERY_HANDLER
+async def test_a_payment_that_ends_in_an_error_is_not_made_again(
+    tmp_path: Path, view: str, kind: str, error: type[Exception], make: Make
+) -> None:
+    bank = Bank(tmp_path, view)
+    bank.frozen.clear()
+    bank.interruption = error("no answer within 10 s")
+    tools = [make(bank.account_status), make(bank.pay)]
+    script = Script([READ, PAY, PAY, READ, PAY])
+    await FRAMEWORKS[kind](bank.conversations, tools, reply_of(script)).say("Pay.", "c-1")
+    assert bank.paid == [5]
+    assert "how it ended" in script.answers[-1]
+
+
+@EVERY_HANDLER
+async def test_a_payment_that_has_certainly_failed_can_be_made_again(
+    tmp_path: Path, kind: str, error: type[Exception], make: Make
+) -> None:
+    bank = Bank(tmp_path, "guard")
+    bank.frozen.clear()
+    bank.refusal = sopilot.ToolFailed("no such account")
+    tools = [make(bank.account_status), make(bank.pay)]
+    for _ in range(2):
+        agent = FRAMEWORKS[kind](bank.conversations, tools, reply_of(Script([READ, PAY])))
+        with suppress(sopilot.ToolFailed):  # some frameworks end the run
+            await agent.say("Pay.", "c-1")
+        bank.refusal = None
     assert bank.paid == [5]
