@@ -459,17 +459,30 @@ async def test_an_asynchronous_wrapper_of_a_function_is_asynchronous(
         assert await guarded("anna", "sesame") == {"customer": "anna"}
 
 
-def test_a_coroutine_of_a_plain_function_is_not_run_after_its_proof(book: Path, shop: Shop) -> None:
+@pytest.mark.parametrize("pays_before", [False, True])
+@pytest.mark.parametrize("verify", ["ask", "auto"])
+def test_the_outcome_of_a_plain_function_that_returns_a_coroutine_is_unknown(
+    book: Path, shop: Shop, pays_before: bool, verify: Any
+) -> None:
+    """The coroutine isn't run after the proof. The function may have done its work before."""
+
     async def pay(customer: str, order: str, amount: float) -> None:
         shop.refund(customer, order, amount)
 
     def refund(customer: str, order: str, amount: float) -> object:
+        if pays_before:
+            shop.refund(customer, order, amount)
         return pay(customer, order, amount)
 
-    login, find_order, guarded = sopilot.guard(book, shop.login, shop.find_order, refund)
-    with ready(login, find_order), pytest.raises(sopilot.ToolFailed, match="async def"):
-        guarded("anna", "o-1", 120)
-    assert shop.paid == []
+    functions = shop.login, shop.find_order, refund
+    login, find_order, guarded = sopilot.guard(book, *functions, verify=verify)
+    with ready(login, find_order):
+        with pytest.raises(RuntimeError, match="async def"):
+            guarded("anna", "o-1", 120)
+        for _ in range(2):
+            with pytest.raises(sopilot.Missing, match="outcome"):
+                guarded("anna", "o-1", 120)
+    assert shop.paid == [("anna", "o-1", 120)] * pays_before
 
 
 @pytest.mark.parametrize("kind", ["map", "starmap", "zip", "future", "generator"])

@@ -20,7 +20,7 @@ from decimal import ROUND_HALF_UP, Context, Decimal, localcontext
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from sopilot.values.json import as_seen, look_the_same
+from sopilot.values.json import CLASS, as_seen, look_the_same
 from sopilot.values.patterns import UnreadablePattern, has_form
 
 WRITTEN_NULL: Final = object()
@@ -72,6 +72,8 @@ def equal(left: object, right: object) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and _all_equal(zip(left, right, strict=True))
     if isinstance(left, dict) and isinstance(right, dict):
+        if left.get(CLASS) != right.get(CLASS):
+            raise Undecided("objects of different classes are compared")
         if left.keys() == right.keys():
             return _all_equal((left[key], right[key]) for key in left)
         if set(map(as_seen, left)) == set(map(as_seen, right)):

@@ -24,8 +24,8 @@ from langgraph.types import Command, interrupt
 from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import Conversations, Hooks, hooks_of
-from sopilot.runner.hook import ProcedureHook, Read, Reply, require_guarded_tools, was_made
-from sopilot.runner.json_values import Validate, validation_by
+from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, require_guarded_tools, was_made
+from sopilot.runner.json_values import Validation, validation_by, validation_by_schema
 from sopilot.runner.loop_thread import caller
 from sopilot.values.json import JSON
 from sopilot.views.step_answers import CallAnswer, CallStatus
@@ -189,14 +189,21 @@ def _own_tool(schema: ToolSchema) -> StructuredTool:
 
 def _read(tool: BaseTool) -> Read:
     async def read(arguments: Mapping[str, JSON]) -> object:
-        return await tool.ainvoke(dict(arguments))
+        # As a tool call: otherwise the text of a handled error would pass for an answer.
+        call = {"name": tool.name, "args": dict(arguments), "id": "sopilot", "type": "tool_call"}
+        answer = await tool.ainvoke(call)
+        if not isinstance(answer, ToolMessage):
+            return answer
+        return Failed(answer.content) if answer.status == "error" else answer.content
 
     return read
 
 
-def _validation(tool: BaseTool | None) -> Validate | None:
-    """The library's validation of a tool's arguments; by a JSON schema it changes none."""
+def _validation(tool: BaseTool | None) -> Validation | None:
+    """The library's validation of a tool's arguments."""
     schema = tool.args_schema if tool is not None else None
+    if isinstance(schema, dict):
+        return validation_by_schema(schema)
     if tool is None or not isinstance(schema, type):
         return None
     if schema not in _VALIDATIONS:
@@ -204,20 +211,20 @@ def _validation(tool: BaseTool | None) -> Validate | None:
     return _VALIDATIONS[schema]
 
 
-_VALIDATIONS: WeakKeyDictionary[type, Validate] = WeakKeyDictionary()
+_VALIDATIONS: WeakKeyDictionary[type, Validation] = WeakKeyDictionary()
 
 
-def _validation_by(tool: BaseTool, schema: Any) -> Validate:
+def _validation_by(tool: BaseTool, schema: Any) -> Validation:
     shown: Any = tool.tool_call_schema
     if not hasattr(schema, "model_fields") or not hasattr(shown, "model_fields"):
-        return _unseen
+        return Validation(_unseen, {})
     if schema.model_fields.keys() == shown.model_fields.keys():
         return validation_by(schema)
     # The library injects some arguments later, and without them the tool's own validators can't
     # run. The model that is shown to a caller has all the others.
     own = schema.__pydantic_decorators__
     if own.field_validators or own.model_validators or own.validators or own.root_validators:
-        return _unseen
+        return Validation(_unseen, {})
     return validation_by(shown)
 
 

@@ -40,7 +40,7 @@ from sopilot.messages.errors import UserMistake, mistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import CURRENT, Conversations, OneConversation, hooks_of
 from sopilot.runner.hook import YES, ProcedureHook, Read, Reply, require_guarded_tools
-from sopilot.runner.json_values import Validate, validation_by
+from sopilot.runner.json_values import Validation, validation_by, validation_by_schema
 from sopilot.values.json import JSON
 
 __all__ = ["Conversations", "hooked_config", "hooked_tools"]
@@ -260,12 +260,12 @@ def _is_approved(context: ToolContext[Any]) -> bool:
     return context.is_tool_approved(context.tool_name, context.tool_call_id) is True
 
 
-def _validation(tool: FunctionTool) -> Validate | None:
-    """The library's validation of a function's arguments. A tool that is written by hand receives
-    the JSON text as it is."""
+def _validation(tool: FunctionTool) -> Validation:
+    """The library's validation of a function's arguments. A tool that is written by hand has a
+    schema only."""
     function = getattr(tool, "__wrapped__", None)
     if function is None:
-        return None
+        return validation_by_schema(tool.params_json_schema)
     return validation_by(function_schema(function, strict_json_schema=False).params_pydantic_model)
 
 

@@ -39,6 +39,7 @@ from sopilot.runner.hook import (
 )
 from sopilot.runner.json_values import values_of_model
 from sopilot.values.json import JSON, same
+from sopilot.values.schema import defaults_of
 from sopilot.views.step_answers import CallStatus
 
 __all__ = ["Conversations", "SopilotCapability"]
@@ -164,7 +165,8 @@ class SopilotCapability(AbstractCapability[Any]):
         validated = values_of_model(only) if flat else args
         # A parameter with an alias is judged under its own name.
         names = {**written, **dict.fromkeys(validated.keys() - properties.keys())}
-        judged = hook.received(call.tool_name, validated, names)
+        defaults = defaults_of(tool_def.parameters_json_schema)
+        judged = hook.received(call.tool_name, validated, names, defaults)
 
         reported: list[Exception] = []
 

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
+from itertools import chain
 
 from sopilot.handbook.expressions import free_names
 from sopilot.handbook.grammar import NOW
@@ -14,7 +15,7 @@ from sopilot.machine.layout import Limits
 from sopilot.machine.machine import Machine
 from sopilot.messages.errors import StoreCorrupt
 from sopilot.program.codec import program_from_yaml, program_to_yaml
-from sopilot.program.model import Guarded, Program
+from sopilot.program.model import Act, Guarded, Program
 
 
 class ProgramSet:
@@ -31,6 +32,7 @@ class ProgramSet:
             self.hashes[goal] = digest
             self.texts[digest] = text
         self.guarded: dict[str, Guarded] = guarded_actions(self.programs)
+        self.passed = _passed_inputs(self.programs)
         self.reads_clock = any(map(_reads_clock, self.programs.values()))
         self.secrets = frozenset(name for item in self.programs.values() for name in item.secrets)
         self._machines: dict[Limits, Machine] = {}
@@ -75,6 +77,16 @@ def guarded_actions(programs: Mapping[str, Program]) -> dict[str, Guarded]:
                 not_done=guarded.not_done if guarded.not_done == earlier.not_done else None,
             )
     return guardeds
+
+
+def _passed_inputs(programs: Mapping[str, Program]) -> dict[str, set[str]]:
+    """Action → the inputs that a step passes to it."""
+    passed: dict[str, set[str]] = {}
+    for function in chain.from_iterable(item.functions.values() for item in programs.values()):
+        for step in (*function.steps, *chain(*function.fallbacks), function.closed_by):
+            if isinstance(step, Act):
+                passed.setdefault(step.action, set()).update(name for name, _ in step.arguments)
+    return passed
 
 
 @lru_cache(maxsize=32)

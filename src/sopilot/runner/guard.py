@@ -142,11 +142,7 @@ class Guard:
             bound, own = signature.bind(*args, **named), caller()
 
             def run() -> Any:
-                result = function(*bound.args, **bound.kwargs)
-                if inspect.iscoroutine(result):
-                    result.close()
-                    raise ToolFailed(f"`{name}` returned a coroutine, which was not run: {_ASYNC}")
-                return result
+                return function(*bound.args, **bound.kwargs)
 
             return own.wait(self._call(name, bound, lambda: own.run(run)))
 
@@ -163,19 +159,17 @@ class Guard:
     async def _call(
         self, name: str, bound: inspect.BoundArguments, execute: Callable[[], Awaitable[Any]]
     ) -> Any:
-        written = {
-            each: value for each, value in _by_name(name, bound).items() if value is not None
-        }
+        written = _by_name(name, bound)
+        own = bound.signature.parameters.values()
+        defaults = {each.name: each.default for each in own if each.default is not each.empty}
         bound.apply_defaults()
         result: list[Any] = []
 
         async def dispatch(arguments: Mapping[str, JSON]) -> object:
             # The decision is bound to these arguments. If they were changed meanwhile, or a
             # person amended them, it is another call.
-            if not same(hook.received(name, _by_name(name, bound), written), dict(arguments)):
-                filled = hook.received(
-                    name, _filled_in(name, bound.signature, arguments), arguments
-                )
+            if not same(received(_by_name(name, bound), written), dict(arguments)):
+                filled = received(_filled_in(name, bound.signature, arguments), arguments)
                 if not same(filled, dict(arguments)):
                     return Failed({"error": f"not called: `{name}` would receive other arguments"})
                 return await self._reader.call(name, arguments, key="")
@@ -184,7 +178,8 @@ class Guard:
             return result[0]
 
         async with self._conversations.using() as hook:
-            judged = hook.received(name, _by_name(name, bound), written)
+            received = functools.partial(hook.received, name, defaults=defaults, classes=True)
+            judged = received(_by_name(name, bound), written)
             answer = await hook.tool_call(name, judged, secrets.token_hex(4), dispatch)
         if answer.status is CallStatus.DONE and answer.result is not None:
             if not answer.result.ok:
@@ -198,9 +193,6 @@ class Guard:
 
 def _error_of(value: JSON) -> str:
     return str(value.get("error", "")) if isinstance(value, Mapping) else shown(value)
-
-
-_ASYNC = "declare it, or the function that wraps it, with `async def`"
 
 
 def _by_name(name: str, bound: inspect.BoundArguments) -> dict[str, Any]:

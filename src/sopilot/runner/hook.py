@@ -43,13 +43,14 @@ from sopilot.proof.agenda import unguardable
 from sopilot.protocols import ToolCall, ToolResult, Tools, ToolSchema
 from sopilot.records.people import load_people, requester_name
 from sopilot.records.store import Settings, Store
-from sopilot.runner.json_values import Validate, as_json, received
+from sopilot.runner.json_values import Validation, as_json, received
 from sopilot.runner.sign_in import who_asks
+from sopilot.session.admission import counted_inputs
 from sopilot.session.lease import when_free
 from sopilot.session.opening import note_requester, resume_session
 from sopilot.session.questions import Asker, UserAnswer, answering, find_question
 from sopilot.session.session import Session
-from sopilot.values.json import JSON, same
+from sopilot.values.json import JSON, holds_stand_in, same
 from sopilot.views.briefing import Briefing
 from sopilot.views.guard_answers import GUARD_TOOLS
 from sopilot.views.step_answers import CallAnswer, CallStatus
@@ -336,12 +337,12 @@ class ProcedureHook:
         arguments: Mapping[str, JSON],
         call_id: str,
         execute: Execute,
-        validate: Validate | None = None,
+        validation: Validation | None = None,
     ) -> CallAnswer:
         """Record a domain call, and make it with ``execute`` unless the guard blocks it. Raise
-        what ``execute`` raises. ``validate`` is what the framework does to the arguments before
+        what ``execute`` raises. ``validation`` is what the framework does to the arguments before
         the tool receives them."""
-        answer, problem = await self.attempt(name, arguments, call_id, execute, validate)
+        answer, problem = await self.attempt(name, arguments, call_id, execute, validation)
         if problem is not None:
             raise problem
         return answer
@@ -352,7 +353,7 @@ class ProcedureHook:
         arguments: Mapping[str, JSON],
         call_id: str,
         execute: Execute,
-        validate: Validate | None = None,
+        validation: Validation | None = None,
     ) -> tuple[CallAnswer, BaseException | None]:
         """As ``tool_call``, but return what ``execute`` raised beside the answer."""
         name = self._action(name)
@@ -361,14 +362,15 @@ class ProcedureHook:
             if left_out is not None:
                 return left_out, None
             try:
-                arguments = self._judged(name, arguments, validate)
+                validation = validation if name in self._actions else None
+                arguments = self._judged(name, arguments, validation)
             except UserMistake as problem:
                 await self.ready()
                 details = {"tool": name, "problem": str(problem)}
                 await self.session.note(MALFORMED_CALL, details)
                 return CallAnswer(call_id, CallStatus.HELD, problem=str(problem)), None
-            if validate is not None:
-                execute = self._as_judged(name, execute, validate)
+            if validation is not None:
+                execute = self._as_judged(name, execute, validation)
             span: AbstractContextManager[object] = nullcontext()
             if self.telemetry is not None:
                 span = self.telemetry.tool(name, f"{self.session.id}:{call_id}")
@@ -383,14 +385,14 @@ class ProcedureHook:
         return answer, self._tools.broken.pop(f"{self.session.id}:{answer.call_id}", None)
 
     async def rehearse(
-        self, name: str, arguments: Mapping[str, JSON], validate: Validate | None = None
+        self, name: str, arguments: Mapping[str, JSON], validation: Validation | None = None
     ) -> Pause | None:
         """Whether people must act before the call can be made. The call isn't made."""
         name = self._action(name)
         if name not in self.session.programs.guarded:
             return None
         try:
-            arguments = self._judged(name, arguments, validate)
+            arguments = self._judged(name, arguments, validation)
         except UserMistake:
             return None
         await self.ready()
@@ -407,7 +409,7 @@ class ProcedureHook:
         return actions[0] if len(actions) == 1 else name
 
     def _judged(
-        self, name: str, arguments: Mapping[str, JSON], validate: Validate | None
+        self, name: str, arguments: Mapping[str, JSON], validation: Validation | None
     ) -> Mapping[str, JSON]:
         """The arguments that the guard judges; raise if the call can't be made at all."""
         if name in self._actions and not self._actions[name].offered:
@@ -415,21 +417,29 @@ class ProcedureHook:
         if len(self._by_alias.get(name, ())) > 1:
             listed = ", ".join(f"`{action}`" for action in self._by_alias[name])
             raise UserMistake(f"`{name}` is the tool of several actions: {listed}")
-        if validate is None:
+        if validation is None:
             return arguments
         try:
-            return self.received(name, validate(arguments), arguments)
+            validated = validation.validate(arguments)
+            judged = self.received(name, validated, arguments, validation.defaults)
         except Exception as problem:  # validators are the agent's own: they raise anything
             raise UserMistake(f"the arguments do not fit `{name}`: {problem}") from None
+        if holds_stand_in(judged):
+            raise UserMistake(f"`{name}` makes objects of its arguments that can't be judged")
+        return judged
 
     def received(
-        self, name: str, validated: Mapping[str, Any], written: Mapping[str, JSON]
+        self,
+        name: str,
+        validated: Mapping[str, Any],
+        written: Mapping[str, object],
+        defaults: Mapping[str, Any],
+        *,
+        classes: bool = False,
     ) -> dict[str, JSON]:
-        """The arguments as the tool will receive them. Defaults count for guarded actions alone:
-        a recipe names its call without them."""
-        name = self._action(name)
-        judged = name in self._actions and name in self.session.programs.guarded
-        return received(validated, written, self._actions[name].input_names() if judged else ())
+        """The arguments as the tool will receive them, without ``defaults`` that don't count."""
+        counted = counted_inputs(self.session, self._action(name), written)
+        return received(validated, written, defaults, counted, classes=classes)
 
     def reported_error(self, name: str, value: object) -> ToolResult:
         """The result of a tool that its framework marks as an error. A guarded call may have done
@@ -437,12 +447,14 @@ class ProcedureHook:
         guarded = self._action(name) in self.session.programs.guarded
         return ToolResult(False, as_json(value), unknown=guarded)
 
-    def _as_judged(self, name: str, execute: Execute, validate: Validate) -> Execute:
+    def _as_judged(self, name: str, execute: Execute, validation: Validation) -> Execute:
         """Refuse the dispatch if validation, which runs once more in front of the tool, changes
         the arguments that were judged or amended."""
 
         async def dispatch(arguments: Mapping[str, JSON]) -> object:
-            if same(self.received(name, validate(arguments), arguments), dict(arguments)):
+            validated = validation.validate(arguments)
+            judged = self.received(name, validated, arguments, validation.defaults)
+            if same(judged, dict(arguments)):
                 return await execute(arguments)
             return Failed({"error": f"not called: `{name}` would receive other arguments"})
 
@@ -604,7 +616,7 @@ class AgentsOwnTools:
         if under_way[0] != name:
             return await self._read(name, arguments, key)
         try:
-            argument = await under_way[1](arguments)
+            value = await under_way[1](arguments)
         except (Exception, asyncio.CancelledError) as problem:
             task = asyncio.current_task()
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
@@ -615,12 +627,15 @@ class AgentsOwnTools:
                 return ToolResult(False, {"error": str(problem)})
             # A guarded call may have done its work before it raised: the session must know.
             raise ToolBroke(name, problem) from problem
-        if isinstance(argument, ToolResult):
-            return argument
-        if isinstance(argument, Failed):
-            return ToolResult(False, as_json(argument.value))
-        value = as_json(argument)
-        return ToolResult(self._is_ok(name, value), value)
+        return self._result(name, value)
+
+    def _result(self, name: str, value: object) -> ToolResult:
+        if isinstance(value, ToolResult):
+            return value
+        if isinstance(value, Failed):
+            return ToolResult(False, as_json(value.value))
+        recorded = as_json(value)
+        return ToolResult(self._is_ok(name, recorded), recorded)
 
     async def _read(self, name: str, arguments: Mapping[str, JSON], key: str) -> ToolResult:
         if self._reader is not None:
@@ -630,10 +645,9 @@ class AgentsOwnTools:
         if read is None:
             return ToolResult(False, {"error": f"only the agent itself can call `{name}`"})
         try:
-            value = as_json(await read(arguments))
+            return self._result(name, await read(arguments))
         except Exception as problem:  # the agent's own tool: it raises anything
             return ToolResult(False, {"error": f"{type(problem).__name__}: {problem}"})
-        return ToolResult(self._is_ok(name, value), value)
 
 
 def was_made(answer: CallAnswer) -> bool:

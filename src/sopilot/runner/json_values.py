@@ -8,14 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
-from datetime import date, datetime, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any
+from fractions import Fraction
+from functools import partial
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
+from pathlib import PurePath
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from uuid import UUID
 
-from sopilot.values.json import JSON, canonical, dropped, plain, unique
+from sopilot.values.json import CLASS, JSON, canonical, dropped, holds_stand_in, plain, unique
+from sopilot.values.schema import defaults_of, without_defaults
 
 _MOST_DIGITS = 300
 """Before the point of a decimal that is a number in JSON."""
@@ -32,23 +40,32 @@ def as_json(value: Any) -> JSON:
     return plain(_json(value))
 
 
-def _json(value: Any, *, argument: bool = False) -> JSON:
+def _json(value: Any, *, argument: bool = False, classes: bool = False) -> JSON:
     """Bytes by their digest, other objects by their text. An ``argument`` is as the tool reads it:
-    secrets are in clear, and no model's own serialization counts."""
-    if isinstance(value, Enum):
-        return _json(value.value, argument=argument)
-    if isinstance(value, str):
-        return str.__str__(value)
-    if value is None or isinstance(value, bool | int | float):
+    secrets are in clear, no model's own serialization counts, and what has more to it than its
+    JSON is dropped. With ``classes``, an object also names its class."""
+    inner: Callable[[Any], JSON] = partial(_json, argument=argument, classes=classes)
+    if value is None or isinstance(value, bool):
         return value
+    content = next((of(value) for kind, of in _CONTENT.items() if isinstance(value, kind)), None)
+    if isinstance(value, Enum):
+        named = inner(value.value)
+        return named if not argument or content in (None, named) else _unjudged(value)
+    if content is not None:
+        return _unjudged(value) if argument and getattr(value, "__dict__", None) else content
     if isinstance(value, Mapping):
-        own = {_name(name): _json(item, argument=argument) for name, item in value.items()}
+        named_keys = all(isinstance(inner(key), str | int | float) for key in value)
+        plainly = type(value) in _MAPPINGS and named_keys and not (classes and CLASS in value)
+        if argument and not plainly:
+            return _unjudged(value)
+        own = {_name(key, inner(key)): inner(item) for key, item in value.items()}
         return own if len(own) == len(value) else dropped("two names are one in JSON")
-    if isinstance(value, list | tuple):
-        return [_json(item, argument=argument) for item in value]
-    if isinstance(value, set | frozenset):
+    if isinstance(value, _LISTS):
+        if classes and type(value) not in _LISTS:
+            return _unjudged(value)
+        items = [inner(item) for item in value]
         # Sets that are equal may be in different orders.
-        return sorted((_json(item, argument=argument) for item in value), key=_order)
+        return sorted(items, key=_order) if isinstance(value, set | frozenset) else items
     if isinstance(value, bytes):
         return {"bytes": len(value), "sha256": hashlib.sha256(value).hexdigest()}
     if isinstance(value, Decimal) and value.is_finite() and value.adjusted() <= _MOST_DIGITS:
@@ -60,35 +77,70 @@ def _json(value: Any, *, argument: bool = False) -> JSON:
     if isinstance(value, date | time):
         return value.isoformat()
     if is_dataclass(value) and not isinstance(value, type):
-        own = {field.name: getattr(value, field.name) for field in fields(value)}
-        return _json(own, argument=argument)
+        own = {field.name: inner(getattr(value, field.name)) for field in fields(value)}
+        return {**own, **_class(value, classes)}
     if argument and callable(secret := getattr(value, "get_secret_value", None)):
-        return _json(secret(), argument=True)
+        return inner(secret())
     if argument and getattr(value, "__pydantic_root_model__", False):
-        return _json(value.root, argument=True)
+        return _unjudged(value) if classes else inner(value.root)
     if argument and hasattr(type(value), "model_fields"):
-        return _json(values_of_model(value), argument=True)
+        own = {name: inner(item) for name, item in values_of_model(value).items()}
+        return {**own, **_class(value, classes)}
+    if argument and not isinstance(value, _TEXTS) and not hasattr(value, "unicode_string"):
+        return _unjudged(value)
     if callable(dump := getattr(value, "model_dump", None)):
-        return _json(dump(), argument=argument)
+        return inner(dump())
     return str(value)
 
 
-def _name(key: Any) -> str:
+def _name(key: Any, named: JSON) -> str:
     """A key as the tool finds it: an enumeration's key may be equal to its text."""
-    name = _json(key)
-    return name if isinstance(name, str) else str(key)
+    return str(named if isinstance(named, str | int | float) else key)
+
+
+def _class(value: object, classes: bool) -> dict[str, str]:
+    kind = type(value)
+    return {CLASS: f"{kind.__module__}.{kind.__qualname__}"} if classes else {}
+
+
+def _unjudged(value: object) -> JSON:
+    return dropped(f"not JSON: {type(value).__name__}")
+
+
+_CONTENT: Mapping[type, Callable[[Any], JSON]] = {
+    str: str.__str__,
+    int: int.__int__,
+    float: float.__float__,
+}
+"""Of what is text or a number by inheritance."""
+_MAPPINGS = (dict, OrderedDict, MappingProxyType)
+"""Others may answer for keys that they don't have, or have several values under one."""
+_LISTS = (list, tuple, set, frozenset)
+_TEXTS = (
+    *(Decimal, Fraction, timedelta, UUID, PurePath),
+    *(IPv4Address, IPv4Network, IPv6Address, IPv6Network),
+)
+"""Their text says all there is to them; so does that of Pydantic's URLs."""
 
 
 def _order(value: JSON) -> bytes:
     return canonical(plain(value))
 
 
-Validate = Callable[[Mapping[str, JSON]], Mapping[str, Any]]
-"""Turns arguments as written into arguments as validated; raises if they don't fit."""
+class Validation(NamedTuple):
+    """What a framework does to the arguments before the tool receives them."""
+
+    validate: Callable[[Mapping[str, JSON]], Mapping[str, Any]]
+    """Turns arguments as written into arguments as validated; raises if they don't fit."""
+    defaults: Mapping[str, Any]
 
 
-def validation_by(model: Any) -> Validate:
+def validation_by(model: Any) -> Validation:
     """Validate by a Pydantic model, under the names that a caller writes."""
+    defaults: dict[str, Any] = {}
+    for own_name, its in model.model_fields.items():
+        if not its.is_required() and its.default_factory is None:
+            defaults |= dict.fromkeys((own_name, its.validation_alias or its.alias), its.default)
 
     def validate(arguments: Mapping[str, JSON]) -> Mapping[str, Any]:
         result = model.model_validate(dict(arguments))
@@ -99,19 +151,30 @@ def validation_by(model: Any) -> Validate:
             values[alias if renamed else name] = getattr(result, name)
         return {**values, **(result.model_extra or {})}
 
-    return validate
+    return Validation(validate, defaults)
+
+
+def validation_by_schema(schema: Mapping[str, object]) -> Validation:
+    """A tool that is described by a JSON schema has its defaults, and changes nothing else."""
+    defaults = defaults_of(schema)
+    return Validation(lambda arguments: {**defaults, **arguments}, defaults)
 
 
 def received(
-    validated: Mapping[str, Any], written: Mapping[str, JSON], declared: Collection[str]
+    validated: Mapping[str, Any],
+    written: Collection[str],
+    defaults: Mapping[str, Any],
+    counted: Collection[str],
+    *,
+    classes: bool = False,
 ) -> dict[str, JSON]:
-    """The validated arguments as JSON. A default counts only for an input that the handbook has
-    ``declared``, unless it is ``None``."""
-    return {
-        name: _json(value, argument=True)
-        for name, value in validated.items()
-        if name in written or (value is not None and name in declared)
-    }
+    """The validated arguments as JSON, without defaults that don't count. With ``classes``, an
+    object names its class: nothing else says which one the tool receives."""
+    as_judged = partial(_json, argument=True, classes=classes)
+    values = {name: as_judged(value) for name, value in validated.items()}
+    own = {name: as_judged(value) for name, value in defaults.items()}
+    judged = {name: value for name, value in own.items() if not holds_stand_in(value)}
+    return without_defaults(values, written, judged, counted)
 
 
 def values_of_model(value: Any) -> dict[str, Any]:

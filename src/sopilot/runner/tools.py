@@ -100,6 +100,9 @@ def require_done(name: str, value: object) -> None:
         value, Generator | AsyncGenerator | Awaitable | Future | map | filter | zip
     ):
         message = f"`{name}` returned a {type(value).__name__}, which does its work later"
+        if inspect.iscoroutine(value):
+            value.close()
+            message += ": declare the function, or its wrapper, with `async def`"
         raise RuntimeError(message)
 
 

@@ -49,7 +49,7 @@ from sopilot.trace.events import (
     UserSaid,
 )
 from sopilot.values.json import JSON, ArgumentsKey, is_same_act, key_of, same
-from sopilot.values.schema import filled_in
+from sopilot.values.schema import defaults_of, filled_in, without_defaults
 from sopilot.views.guard_answers import guard_text
 from sopilot.views.step_answers import CallAnswer, CallStatus, waiting_text
 
@@ -466,17 +466,25 @@ async def _request(
 
 
 def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """P12: add the defaults that the tool itself would fill in for the handbook's inputs, so that
-    the guard judges them, too."""
+    """P12: the arguments as the tool receives them, with the defaults that count and no others."""
     schemas = session.tools.schemas() if session.tools is not None else ()
-    facts = session.machine.programs.actions.get(name)
-    declared = facts.inputs.keys() if facts is not None else ()
     for schema in schemas:
         if schema.name == name:
-            filled = filled_in(dict(arguments), schema.parameters)
+            own = dict(arguments)
+            filled = filled_in(own, schema.parameters) if name in session.programs.guarded else own
             assert isinstance(filled, Mapping)
-            return {key: filled[key] for key in filled if key in arguments or key in declared}
+            counted = counted_inputs(session, name, arguments)
+            return without_defaults(filled, arguments, defaults_of(schema.parameters), counted)
     return dict(arguments)
+
+
+def counted_inputs(session: Session, name: str, written: Mapping[str, object]) -> set[str]:
+    """The inputs whose value counts although it is the tool's own default. A guarded call is
+    judged with it. Of other calls, a check may pass it; mostly it names the call without it."""
+    if name in session.programs.guarded:
+        facts = session.machine.programs.actions.get(name)
+        return set(facts.inputs) if facts is not None else set()
+    return session.programs.passed.get(name, set()) & written.keys()
 
 
 def under_way(session: Session, action: str) -> Hold | None:

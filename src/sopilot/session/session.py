@@ -274,9 +274,10 @@ class Session:
             assert answer is not None
             return answer
         async with self.writing(name) as connection:
+            received = admission.as_received(self, name, wish.arguments)
+            wish = replace(wish, arguments=received)
             if guarded is not None:
-                received = admission.as_received(self, name, wish.arguments)
-                admitted = await admission.admit(self, guarded, replace(wish, arguments=received))
+                admitted = await admission.admit(self, guarded, wish)
             else:
                 admitted = await admission.admit_unguarded(self, wish)
             if isinstance(admitted, CallAnswer):

@@ -112,6 +112,8 @@ _MOST = 1 << 4096
 _LEAST = -_MOST
 _REF = "$ref"
 _DROPPED = "$dropped"
+CLASS = "$class"
+"""Names the class of an object that a function receives."""
 _NUMBER = (int, float)
 _LISTS = (list, tuple)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeGuard
 
 from sopilot.values.json import JSON, same
@@ -203,6 +203,32 @@ def filled_in(
         if name not in filled and default is not None:
             filled[name] = inner(default, its)
     return filled
+
+
+def defaults_of(schema: Mapping[str, object]) -> dict[str, JSON]:
+    """The defaults of an object's fields."""
+    properties = schema.get("properties")
+    named = properties.items() if isinstance(properties, Mapping) else ()
+    return {
+        name: its["default"] for name, its in named if isinstance(its, Mapping) and "default" in its
+    }
+
+
+def without_defaults(
+    values: Mapping[str, JSON],
+    written: Collection[str],
+    defaults: Mapping[str, JSON],
+    counted: Collection[str],
+) -> dict[str, JSON]:
+    """The arguments of a call as they are judged. A value that the tool would have without being
+    told, ``written`` or not, is left out unless the input is ``counted`` and the value isn't
+    null."""
+    return {
+        name: value
+        for name, value in values.items()
+        if (name in written and not (name in defaults and same(value, defaults[name])))
+        or (name in counted and value is not None)
+    }
 
 
 def _own_schema(schema: Mapping[str, object], root: Mapping[str, object]) -> Mapping[str, object]:

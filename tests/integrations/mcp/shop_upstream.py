@@ -16,13 +16,14 @@ server = MCPServer("shop")
 
 
 @server.tool()
-def find_order(order: str) -> dict[str, str]:
-    """Look an order up."""
-    return {"state": "delivered" if order == "o-1" else "lost", "buyer": "anna"}
+def find_order(order: str, parcel: int | None = 1, page: str | None = None) -> dict[str, str]:
+    """Look up a parcel of an order; without a number, any of them."""
+    delivered = order == "o-1" or (order == "o-3" and parcel is None)
+    return {"state": "delivered" if delivered else "lost", "buyer": "anna"}
 
 
 @server.tool()
-def refund(order: str, amount: float) -> str:
+def refund(order: str, amount: float, note: str | None = None) -> str:
     """Pay an order back."""
     if amount == DECLINED:
         raise ToolError("card declined")

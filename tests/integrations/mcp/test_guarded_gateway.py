@@ -144,6 +144,16 @@ async def test_what_a_client_leaves_out_is_not_taken_from_its_last_call(tmp_path
     assert paid(tmp_path) == ""
 
 
+async def test_a_value_is_left_out_if_it_is_the_default_of_the_server(tmp_path: Path) -> None:
+    """Models of strict schemas write every parameter."""
+    async with shop(tmp_path) as client:
+        await call(client, "find_order", order="o-3", parcel=None)
+        assert (await call(client, "refund", order="o-3", amount=5.0)).is_error
+        await call(client, "find_order", order="o-1", parcel=1, page=None)
+        assert not (await call(client, "refund", **REFUND, note=None)).is_error
+    assert paid(tmp_path) == "o-1 5\n"
+
+
 async def test_auto_reads_by_itself_and_refuses_in_one_answer(tmp_path: Path) -> None:
     async with shop(tmp_path, "--view", "guard-auto") as client:
         lost = await call(client, "refund", order="o-2", amount=5.0)
