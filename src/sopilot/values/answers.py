@@ -96,7 +96,9 @@ def _is_success(value: object) -> bool:
         return _says_success(value)
     if not isinstance(value, Mapping):
         return value is True
-    flags = {item for item in value.values() if isinstance(item, bool)}
+    flags = {
+        item for name, item in value.items() if isinstance(item, bool) and name not in _ERROR_KEYS
+    }
     return (
         flags != {False}
         and any(item is not None for item in value.values())
