@@ -307,6 +307,12 @@ async def test_tools_that_the_handbook_does_not_name_are_refused(tmp_path: Path)
     assert "4711" not in json.dumps(notes)
 
 
+async def test_an_agenda_names_the_tools_that_the_agent_has(tmp_path: Path) -> None:
+    book = BOOK.replace("find_order: {input", "find_order: {tool: 'shop:look', input")
+    async with served(tmp_path, book=book) as agent:
+        assert (await agent.before("1", REFUND))["agenda"][1].startswith("shop:look(")
+
+
 async def test_a_passed_through_tool_of_another_server_is_no_evidence(tmp_path: Path) -> None:
     """Without their servers, both tools have one name."""
     book = BOOK.replace("find_order: {input", "find_order: {tool: 'shop:look', input")

@@ -356,12 +356,16 @@ class ProcedureHook:
         validation: Validation | None = None,
     ) -> tuple[CallAnswer, BaseException | None]:
         """As ``tool_call``, but return what ``execute`` raised beside the answer."""
-        name = self._action(name)
+        called, name = name, self._action(name)
+        self._learn_names(called, name)
         async with self._in_order():
             arguments, left_out = await self.take_steps(name, arguments, call_id)
             if left_out is not None:
                 return left_out, None
             try:
+                tool = self.session.tool_names.get(name, called)
+                if called != tool and called not in self.reads:
+                    raise UserMistake(f"there is no tool `{called}`: call `{tool}`")
                 validation = validation if name in self._actions else None
                 arguments = self._judged(name, arguments, validation)
             except UserMistake as problem:
@@ -407,6 +411,13 @@ class ProcedureHook:
         """The action behind a tool of the agent, if the handbook has it under another name."""
         actions = self._by_alias.get(name, ())
         return actions[0] if len(actions) == 1 else name
+
+    def _learn_names(self, called: str, action: str) -> None:
+        """Learn how the agent names its tools. A framework says it; else an agent that calls one
+        by the name of its ``tool`` does so with all."""
+        own = [each.tool for each in self._actions.values() if each.tool and called != action]
+        names = {self._action(tool): tool for tool in self.reads or own}
+        self.session.tool_names |= {each: tool for each, tool in names.items() if each != tool}
 
     def _judged(
         self, name: str, arguments: Mapping[str, JSON], validation: Validation | None

@@ -292,7 +292,8 @@ def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> st
     ]
     if not successes or asked_since(session, max(successes)):
         return ""
-    return guard_text("repeated", session.language, action=action, seq=max(successes))
+    tool = session.tool_names.get(action, action)
+    return guard_text("repeated", session.language, action=tool, seq=max(successes))
 
 
 def asked_since(session: Session, seq: int) -> bool:

@@ -327,7 +327,12 @@ async def _answer(session: Session, chosen: _Candidate, wish: DomainCall) -> Cal
     masked = session.secrets.masked
     reasons = refusals_of(plan, program, session.configuration, masked, session.language)
     show = session.configuration if session.settings.guard == "auto" else None
-    text = masked(plan_text(plan, program, wish.action, reasons, session.language, show=show))
+    text = masked(
+        plan_text(
+            plan, program, wish.action, reasons, session.language,
+            tools=session.tool_names, show=show,
+        )
+    )  # fmt: skip
     held = await hold_call(session, wish, Hold(AWAITS_PROOF, text))
     session.judgements = {
         program.functions[need.function].judges: need

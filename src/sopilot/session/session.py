@@ -167,6 +167,8 @@ class Session:
         """Whether the agent can only make a guarded call as it wrote it. If people gave the call
         other arguments, the agent is told, and the approval serves the call that it makes then."""
         self.language = "en"
+        self.tool_names: dict[str, str] = {}
+        """The agent's names of its tools, by action, where they differ."""
         self.unrecorded: dict[str, ToolResult] = {}
         """Results whose recording failed; the next operation records them first."""
         self.in_flight: set[str] = set()
