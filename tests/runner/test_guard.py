@@ -197,6 +197,51 @@ def test_auto_makes_the_missing_reads_itself(book: Path, shop: Shop) -> None:
     assert shop.reads == 2
 
 
+NESTED = """
+handbook: hotel
+actions:
+  find_lines: {input: {folio: string}, read_only: true}
+  find_balance: {input: {folio: string}, read_only: true}
+  find_debts: {input: {folio: string}, read_only: true}
+  check_out: {input: {folio: string}, irreversible: true, confirm: false, recheck: true}
+predicates:
+  settled(folio): {says: S., verify: find_balance(folio), verdict: result.sum == 0}
+  free(folio): {says: F., verify: find_debts(folio), verdict: result.sum == 0}
+procedures:
+  check_out: {requires: [settled(folio), free(folio)]}
+"""
+
+
+@pytest.mark.parametrize("verify", ["ask", "auto"])
+def test_a_read_of_the_runtime_may_call_another_function_of_the_guard(
+    tmp_path: Path, verify: Any
+) -> None:
+    book, store = tmp_path / "hotel.yaml", MemoryStore()
+    book.write_text(NESTED, "utf-8")
+
+    def find_lines(folio: str) -> list[int]:
+        return [5, -5]
+
+    def find_balance(folio: str) -> dict[str, int]:
+        return {"sum": sum(lines(folio))}
+
+    def find_debts(folio: str) -> dict[str, int]:
+        return {"sum": sum(lines(folio))}
+
+    def check_out(folio: str) -> str:
+        return "out"
+
+    lines, balance, debts, leave = sopilot.guard(
+        book, find_lines, find_balance, find_debts, check_out, verify=verify, store=store
+    )
+    with sopilot.conversation("c-1") as talk:
+        balance("f-1")
+        debts("f-1")
+        assert leave("f-1") == "out"
+    runner = sopilot.load(book, store=store)
+    assert asyncio.run(runner.audit(talk.session_ids()["hotel"])).findings == ()
+
+
 def test_a_guarded_call_outside_of_a_conversation_is_an_error(book: Path, shop: Shop) -> None:
     _, find_order, refund = tools_of(shop, book)
     for call in (lambda: refund("anna", "o-1", 50), lambda: find_order("anna", "o-1")):
