@@ -803,6 +803,95 @@ def test_a_read_of_the_runtime_that_failed_is_made_again_with_the_next_attempt(
     assert shop.paid == [("anna", "o-1", 50)]
 
 
+def test_a_read_of_the_agent_that_failed_is_listed_once_more_per_attempt(tmp_path: Path) -> None:
+    book, down = tmp_path / "refunds.yaml", [True]
+    book.write_text(refund_shop.ONE_CHECK, "utf-8")
+
+    def find_order(order: str) -> dict[str, str]:
+        if down:
+            raise sopilot.ToolFailed("the database timed out")
+        return {"state": "delivered"}
+
+    def refund(order: str, amount: float) -> str:
+        return "paid"
+
+    find, pay = sopilot.guard(book, find_order, refund)
+    with sopilot.conversation("c-1"):
+        for problem in (sopilot.Missing, sopilot.Refused) * 2:
+            with pytest.raises(sopilot.ToolFailed):
+                find("o-1")
+            with pytest.raises(problem, match="failed the last time"):
+                pay("o-1", 5)
+        down.clear()
+        find("o-1")
+        assert pay("o-1", 5) == "paid"
+
+
+@pytest.mark.parametrize("verify", ["ask", "auto"])
+async def test_a_read_that_was_given_up_has_failed(book: Path, shop: Shop, verify: Any) -> None:
+    waits = {"find_order": asyncio.Event()}
+    functions = shop.functions(waits)
+    login, find_order, refund = sopilot.guard(book, *functions, verify=verify)
+    async with sopilot.conversation("c-1"):
+        await login("anna", "sesame")
+        slow = refund if verify == "auto" else find_order
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(slow(*("anna", "o-1", 5)[: 3 if verify == "auto" else 2]), 0.3)
+        waits["find_order"].set()
+        if verify == "ask":
+            with pytest.raises(sopilot.Missing) as missing:
+                await refund("anna", "o-1", 5)
+            assert missing.value.agenda == ('find_order(customer="anna", order="o-1")',)
+            await find_order("anna", "o-1")
+        assert await refund("anna", "o-1", 5) == "paid 5"
+
+
+CARDS = """
+handbook: library
+actions:
+  by_card: {input: {card: string}, read_only: true}
+  by_mail: {input: {mail: string}, read_only: true}
+  lend: {input: {member: string}, irreversible: true, confirm: false}
+predicates:
+  card_ok(member):
+    says: "{member} has this card."
+    established_by: by_card(card)
+    verdict: result.member == member
+  mail_ok(member):
+    says: "{member} has this address."
+    established_by: by_mail(mail)
+    verdict: result.member == member
+procedures:
+  lend: {requires: {first: [card_ok(member), mail_ok(member)]}}
+"""
+
+
+def test_a_gate_that_was_tried_and_opened_nothing_is_not_listed_again(tmp_path: Path) -> None:
+    book = tmp_path / "library.yaml"
+    book.write_text(CARDS, "utf-8")
+
+    def by_card(card: str) -> dict[str, str]:
+        return {"member": "bob"}
+
+    def by_mail(mail: str) -> dict[str, str]:
+        return {"member": mail}
+
+    def lend(member: str) -> str:
+        return "lent"
+
+    card, mail, act = sopilot.guard(book, by_card, by_mail, lend)
+    with sopilot.conversation("c-1"):
+        card("k-1")
+        with pytest.raises(sopilot.Missing) as missing:
+            act("ann")
+        assert missing.value.agenda == ("by_mail(mail=…)",)
+        mail("bob")
+        with pytest.raises(sopilot.Refused):
+            act("ann")
+        mail("ann")
+        assert act("ann") == "lent"
+
+
 def test_a_call_inside_of_a_guarded_one_that_fails_leaves_the_outcome_unknown(
     book: Path, shop: Shop
 ) -> None:

@@ -21,7 +21,7 @@ from sopilot.machine.evidence import changes
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.leaves import LeafVerdict, Prover, gate_call, names_the_same, prover_at
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER
+from sopilot.machine.state import NEVER, CallRecord
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
@@ -39,6 +39,7 @@ from sopilot.program.model import (
 from sopilot.program.model import Do as DoStep
 from sopilot.program.walk import DEEPEST_CALL, Activation, passed_values, truth
 from sopilot.proof.licence import values_at_the_act
+from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same
 
 Requested = Callable[[int], bool]
@@ -420,7 +421,7 @@ class _Planner:
                 elif newest.callable:
                     missing.append(call._replace(again=newest.again))
                 elif self._failed_earlier(call):
-                    missing.append(call)
+                    missing.append(call._replace(again=newest.why))
                 else:
                     return None
             if len(result) == len(wanted):
@@ -437,8 +438,9 @@ class _Planner:
     def _gate(
         self, callee: FunctionLayout, values: Mapping[str, JSON], verdict: LeafVerdict
     ) -> Need | Unmet | bool:
-        """A gate that was never tried is missing; one whose last try failed is refused. A call that
-        may shut it is awaited first: until it is answered, opening the gate proves nothing."""
+        """A gate that was never tried is missing; one whose last try failed, or opened nothing, is
+        refused. A call that may shut it is awaited first: until it is answered, opening the gate
+        proves nothing."""
         if callee.function.is_fact and verdict.holds is False:
             return False
         calls = []
@@ -463,8 +465,17 @@ class _Planner:
             if latest is not None and not latest.ok:
                 why = sentence("call-failed", action=act.action, seq=latest.seq)
                 return Unmet(callee.name, values, False, (latest.seq,), why)
+            if latest is not None and self._opens_nothing(callee, latest, verdict):
+                return Unmet(callee.name, values, verdict.holds, (latest.seq,), verdict.why)
             calls.append(call._replace(again=verdict.why if latest is not None else ""))
         return Need(callee.name, values, tuple(calls), awaited=tuple(awaited))
+
+    def _opens_nothing(
+        self, callee: FunctionLayout, latest: CallRecord, verdict: LeafVerdict
+    ) -> bool:
+        if callee.function.verdict is None:
+            return not shows_success(latest.value)
+        return verdict.holds is False and latest.seq in verdict.evidence
 
     def _is_awaited(self, call: WantedCall) -> bool:
         return any(

@@ -19,7 +19,6 @@ from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
 from sopilot.machine.leaves import prover_at
 from sopilot.machine.recipes import WantedCall
-from sopilot.machine.state import NEVER
 from sopilot.machine.terms import plain_arguments
 from sopilot.program.model import Act, Guarded, Kind
 from sopilot.proof.agenda import Need, Plan, inputs_beside, plan_call
@@ -56,7 +55,8 @@ async def attempt(
     """Carry the call out if it is proven; else say what it needs, or why it is refused. A
     ``rehearsed`` one isn't carried out: ``None`` if it would be."""
     action, sent = wish.action, wish.arguments
-    since = session.configuration.next_seq
+    async with session.writing():  # which records late results first
+        since = session.configuration.next_seq
     made: set[tuple[str, ArgumentsKey]] = set()
 
     async def decide() -> Decided:
@@ -152,8 +152,8 @@ def _choose(
         licence = license_here(here, arguments, session.judge)
         if not licence.missing and session.settings.guard == "ask":
             return _Candidate(start, here, Plan(), proven=True)
-        # An agent that reads for itself is refused; the runtime reads once more per attempt.
-        failed = since if session.settings.guard == "auto" else NEVER
+        # A read that failed is made once more per attempt.
+        failed = since if session.settings.guard == "auto" else here.frame.opened
         plan = plan_call(
             here, arguments, session.judge,
             since=since, failed_since=failed, requested=partial(admission.asked_since, session),
