@@ -47,6 +47,7 @@ from sopilot.runner.json_values import Validation, as_json, received
 from sopilot.runner.sign_in import who_asks
 from sopilot.session.admission import counted_inputs
 from sopilot.session.lease import when_free
+from sopilot.session.lock import Lock
 from sopilot.session.opening import note_requester, resume_session
 from sopilot.session.questions import Asker, UserAnswer, answering, find_question
 from sopilot.session.session import Session
@@ -185,7 +186,7 @@ class ProcedureHook:
         )  # fmt: skip
         self.own_tools = own_tools(view, self.driver.toolbox)
         self._tokens = set[str]()
-        self._order = asyncio.Lock()
+        self._order = Lock()
         self._misfit = False
         """Whether a step of the model's last message didn't fit: later calls aren't made."""
 

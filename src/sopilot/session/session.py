@@ -38,6 +38,7 @@ from sopilot.records.loading import Loaded, load, summarise
 from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
 from sopilot.session import admission, attempts, calls
 from sopilot.session import approvals as approval_votes
+from sopilot.session.lock import Lock
 from sopilot.session.questions import Asker
 from sopilot.trace.chain import Head, SealedEvent, seal_line
 from sopilot.trace.events import (
@@ -152,7 +153,7 @@ class Session:
         self._released_token = 0
         """The token of the last lease that was released."""
         self.clock = clock
-        self._lock = asyncio.Lock()
+        self._lock = Lock()
         self._new = new
         """The session, until the first commit creates it in the store."""
         self.from_store = new is None
