@@ -578,8 +578,14 @@ async def test_a_name_with_a_lone_surrogate_is_answered(
 
 def test_without_the_service_nothing_is_allowed() -> None:
     event = {"session_id": "s", "tool_name": "pay", "tool_input": {}, "tool_use_id": "1"}
-    for kind in ({"hook_event_name": "PreToolUse"}, {}):
-        assert hooked("http://127.0.0.1:9", **kind, **event)["permissionDecision"] == "deny"
+    url = "http://127.0.0.1:9"
+    for name in ("PreToolUse", "preToolUse", "", None):
+        assert hooked(url, hook_event_name=name, **event)["permissionDecision"] == "deny"
+    assert hooked(url, **event)["permissionDecision"] == "deny"
+    assert (
+        pre_tool_hook.answer_hook({"session_id": "s", "hook_event_name": "SessionEnd"}, url, "t")
+        is None
+    )
 
 
 async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: Path) -> None:

@@ -892,6 +892,24 @@ def test_a_gate_that_was_tried_and_opened_nothing_is_not_listed_again(tmp_path: 
         assert act("ann") == "lent"
 
 
+def test_a_tool_may_raise_one_failure_twice(book: Path, shop: Shop) -> None:
+    wrong = sopilot.ToolFailed("wrong password")
+
+    def login(customer: str, password: str) -> dict[str, str]:
+        if password != "sesame":
+            raise wrong
+        return {"customer": customer}
+
+    enter, read, pay = sopilot.guard(book, login, shop.find_order, shop.refund)
+    with sopilot.conversation("c-1"):
+        for password in ("a", "b"):
+            with pytest.raises(sopilot.ToolFailed):
+                enter("anna", password)
+        enter("anna", "sesame")
+        read("anna", "o-1")
+        assert pay("anna", "o-1", 50) == "paid 50"
+
+
 def test_a_call_inside_of_a_guarded_one_that_fails_leaves_the_outcome_unknown(
     book: Path, shop: Shop
 ) -> None:

@@ -17,6 +17,7 @@ from contextlib import (
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from sopilot.agent.approvers import Operator, offered_tools
@@ -78,6 +79,9 @@ _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute
 """The tool that the agent is calling, by name."""
 
 
+_MOMENTS = count(1)
+
+
 class ToolBroke(RunEnded):
     """The agent's own tool raised ``problem``."""
 
@@ -89,9 +93,9 @@ class ToolBroke(RunEnded):
 class ToolFailed(Exception):
     """Raise this from a tool that didn't do its job, if that is certain."""
 
-    _recorded = False
-    """Whether it was a call's failure already. A tool that made that call may have done its own
-    work before."""
+    _recorded = 0
+    """When it was a call's failure last. A tool that made that call may have done its own work
+    before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -627,6 +631,7 @@ class AgentsOwnTools:
             return ToolResult(False, {"error": "the agent that has this tool is gone"})
         if under_way[0] != name:
             return await self._read(name, arguments, key)
+        began = next(_MOMENTS)
         try:
             value = await under_way[1](arguments)
         except (Exception, asyncio.CancelledError) as problem:
@@ -634,8 +639,8 @@ class AgentsOwnTools:
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
                 raise  # this run is being cancelled
             self.broken[key.rpartition(":")[0]] = problem
-            if isinstance(problem, ToolFailed) and not problem._recorded:
-                problem._recorded = True
+            if isinstance(problem, ToolFailed) and problem._recorded < began:
+                problem._recorded = next(_MOMENTS)
                 return ToolResult(False, {"error": str(problem)})
             # A guarded call may have done its work before it raised: the session must know.
             raise ToolBroke(name, problem) from problem
