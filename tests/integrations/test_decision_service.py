@@ -237,7 +237,7 @@ async def test_only_an_answer_in_time_is_evidence_and_said_to_be(tmp_path: Path)
         await asyncio.sleep(0.5)
         for _ in range(2):
             assert not (await agent.after("2", decided, RESULTS["find_order"]))[1]["recorded"]
-        assert await agent.make("3", REFUND) == "refused"
+        assert await agent.make("3", REFUND) == "missing"
         await agent.make("4", LOOK)
         assert await agent.make("5", REFUND) == "carry_out"
 

@@ -892,6 +892,45 @@ def test_a_gate_that_was_tried_and_opened_nothing_is_not_listed_again(tmp_path: 
         assert act("ann") == "lent"
 
 
+BLOOD = """
+handbook: blood_bank
+actions:
+  crossmatch: {input: {unit: string}, changes: []}
+  issue: {input: {unit: string, urgent: {type: boolean, required: false}}, irreversible: true,
+          confirm: false}
+predicates:
+  matched(unit): {says: Matched., done: crossmatch(unit)}
+  is_urgent(urgent): {says: Urgent., verify: arguments, verdict: urgent == true}
+procedures:
+  issue: {requires: {any: [is_urgent(urgent), matched(unit)]}}
+"""
+
+
+@pytest.mark.parametrize("follow", ["first", "instead"])
+def test_an_agenda_names_an_argument_to_add_and_what_could_be_done_instead(
+    tmp_path: Path, follow: str
+) -> None:
+    book = tmp_path / "blood.yaml"
+    book.write_text(BLOOD, "utf-8")
+
+    def crossmatch(unit: str) -> str:
+        return "done"
+
+    def issue(unit: str, urgent: bool | None = None) -> str:
+        return "issued"
+
+    match, act = sopilot.guard(book, crossmatch, issue)
+    with sopilot.conversation("c-1"):
+        with pytest.raises(sopilot.Missing) as missing:
+            act("U1")
+        assert "with the same arguments and `urgent`. Or instead: " in str(missing.value)
+        assert 'call `crossmatch(unit="U1")`' in str(missing.value)
+        assert "give_values" not in str(missing.value)
+        if follow == "instead":
+            match("U1")
+        assert act("U1", *[True] * (follow == "first")) == "issued"
+
+
 def test_a_tool_may_raise_one_failure_twice(book: Path, shop: Shop) -> None:
     wrong = sopilot.ToolFailed("wrong password")
 

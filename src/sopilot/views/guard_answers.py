@@ -63,10 +63,12 @@ def plan_text(
     if plan.problem:
         return say("problem", problem=plan.problem)
     if plan.needs:
-        first = _steps(plan.needs, program, tools, language)
-        text = say("missing", action=action, first=first, again=action)
+        first = _steps(plan.needs, program, action, tools, language)
+        added = dict.fromkeys(f"`{need.argument}`" for need in plan.needs if need.argument)
+        more = say("and").join(["", *added])
+        text = say("missing", action=action, first=first, again=action, more=more)
         for needs in plan.instead:
-            text += say("instead", first=_steps(needs, program, tools, language))
+            text += say("instead", first=_steps(needs, program, action, tools, language))
         return "\n".join([text, *_shown(plan, tools, show)]) if show is not None else text
     messages = [reason.customer_message or _reason(reason, say) for reason in reasons]
     return say("refused", action=action, reasons=" ".join(messages)).strip()
@@ -197,7 +199,9 @@ def _sentence(
     return visible(says) or function.judges
 
 
-def _steps(needs: Sequence[Need], program: Program, tools: Mapping[str, str], language: str) -> str:
+def _steps(
+    needs: Sequence[Need], program: Program, action: str, tools: Mapping[str, str], language: str
+) -> str:
     say = partial(guard_text, language=language)
     steps: dict[str, bool] = {}
     """Each with whether it opens a gate: the next step waits for that."""
@@ -205,15 +209,17 @@ def _steps(needs: Sequence[Need], program: Program, tools: Mapping[str, str], la
         function = program.functions[need.function]
         opens_gate = function.kind is Kind.GATE
         sentence = _sentence(function, program, need.values, language)
-        if need.value:
+        if need.argument:
+            steps[say("argument", name=need.argument, action=action)] = False
+        elif need.value:
             tool = _spelled(VALUE_TOOL, {}, (need.value,))
             steps[say("value", name=need.value, tool=tool)] = False
         elif need.judgement:
             check = _spelled(function.judges, need.values)
             tool = _spelled(JUDGE_TOOL, {"check": function.judges}, ("holds",))
             steps[say("judge", sentence=sentence, check=check, tool=tool)] = False
-        for action in need.awaited:
-            steps[say("wait", action=tools.get(action, action))] = False
+        for awaited in need.awaited:
+            steps[say("wait", action=tools.get(awaited, awaited))] = False
         for call in need.calls:
             if call.act.action in BUILT_IN:
                 values = {**program.constants, **need.values}
