@@ -893,7 +893,7 @@ def test_a_gate_that_was_tried_and_opened_nothing_is_not_listed_again(tmp_path: 
 
 
 BLOOD = """
-handbook: blood_bank
+handbook: blood-bank
 actions:
   crossmatch: {input: {unit: string}, changes: []}
   issue: {input: {unit: string, urgent: {type: boolean, required: false}}, irreversible: true,
