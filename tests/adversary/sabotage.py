@@ -333,7 +333,7 @@ def _an_open_act_is_forgotten(real: Any, *given: Any) -> None:
 BROKEN_OFF = "P10 what broke off has failed"
 
 
-@sabotage(BROKEN_OFF, admission, calls, attribute="invoke_tool", through="session")
+@sabotage(BROKEN_OFF, calls, attribute="invoke_tool", through="session")
 async def _broken_off_is_failed(real: Any, *given: Any) -> ToolResult:
     """A call that broke off was not carried out."""
     return replace(await real(*given), unknown=False)

@@ -86,8 +86,7 @@ async def test_evidence_that_changes_meanwhile(interface: str) -> None:
     async with INTERFACES[interface](case, tools, "guard") as follow:
         await follow(script, "c-1")
     assert tools.carried_out == []
-    assert "`delivered` must be true, but is false" in script.answers[-1]
-    assert "`fail`" not in script.answers[-1]  # such an agent has no such operation
+    assert "Refused: `refund` must not be called. Not true: " in script.answers[-1]
 
 
 @pytest.mark.parametrize("interface", GUARDED)

@@ -237,7 +237,7 @@ async def test_only_an_answer_in_time_is_evidence_and_said_to_be(tmp_path: Path)
         await asyncio.sleep(0.5)
         for _ in range(2):
             assert not (await agent.after("2", decided, RESULTS["find_order"]))[1]["recorded"]
-        assert await agent.make("3", REFUND) == "refused"
+        assert await agent.make("3", REFUND) == "missing"
         await agent.make("4", LOOK)
         assert await agent.make("5", REFUND) == "carry_out"
 
@@ -305,6 +305,12 @@ async def test_tools_that_the_handbook_does_not_name_are_refused(tmp_path: Path)
     notes = [event.payload for event in events if event.kind == "note"]
     assert {"tool": "empty_till", "inputs": ["sum"]} in [note["details"] for note in notes]
     assert "4711" not in json.dumps(notes)
+
+
+async def test_an_agenda_names_the_tools_that_the_agent_has(tmp_path: Path) -> None:
+    book = BOOK.replace("find_order: {input", "find_order: {tool: 'shop:look', input")
+    async with served(tmp_path, book=book) as agent:
+        assert (await agent.before("1", REFUND))["agenda"][1].startswith("shop:look(")
 
 
 async def test_a_passed_through_tool_of_another_server_is_no_evidence(tmp_path: Path) -> None:
@@ -572,8 +578,14 @@ async def test_a_name_with_a_lone_surrogate_is_answered(
 
 def test_without_the_service_nothing_is_allowed() -> None:
     event = {"session_id": "s", "tool_name": "pay", "tool_input": {}, "tool_use_id": "1"}
-    for kind in ({"hook_event_name": "PreToolUse"}, {}):
-        assert hooked("http://127.0.0.1:9", **kind, **event)["permissionDecision"] == "deny"
+    url = "http://127.0.0.1:9"
+    for name in ("PreToolUse", "preToolUse", "", None):
+        assert hooked(url, hook_event_name=name, **event)["permissionDecision"] == "deny"
+    assert hooked(url, **event)["permissionDecision"] == "deny"
+    assert (
+        pre_tool_hook.answer_hook({"session_id": "s", "hook_event_name": "SessionEnd"}, url, "t")
+        is None
+    )
 
 
 async def test_a_question_to_the_user_is_answered_by_the_next_request(tmp_path: Path) -> None:

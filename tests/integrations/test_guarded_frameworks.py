@@ -72,6 +72,28 @@ async def test_an_unproven_call_is_answered_with_its_agenda_and_a_proven_one_is_
     assert "calls-after-goal" not in {finding.code for finding in report.findings}
 
 
+RENAMED = BOOK.replace("find_order: {input", "look_up: {tool: find_order, input").replace(
+    "verify: find_order", "verify: look_up"
+)
+
+
+async def test_an_agenda_names_the_tools_that_the_agent_has(tmp_path: Path, run: Run) -> None:
+    shop, conversations = WatchedShop(), Conversations.of(written(tmp_path, text=RENAMED))
+    answers = await run(shop, conversations, "c-1", [REFUND, LOGIN, LOOK, REFUND])
+    assert 'find_order(customer="anna", order="o-1")' in answers[0]
+    assert shop.paid == [PAID]
+
+
+async def test_a_name_that_no_tool_of_the_agent_has_is_not_a_failed_read(tmp_path: Path) -> None:
+    shop, conversations = WatchedShop(), Conversations.of(written(tmp_path, text=RENAMED))
+    action = call("look_up", **LOOK.arguments)
+    moves = [LOGIN, action, REFUND, LOOK, REFUND]
+    answers = await play(LangChainAgent, shop, conversations, "c-1", moves)
+    assert "call `find_order`" in answers[1]
+    assert "First call `find_order(" in answers[2]
+    assert shop.paid == [PAID]
+
+
 async def test_a_login_that_has_certainly_failed_can_be_made_again(book: Path, run: Run) -> None:
     shop, conversations = WatchedShop(), Conversations.of(book)
     wrong = call("login", **{**LOGIN.arguments, "password": "guess"})

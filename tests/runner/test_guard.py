@@ -197,6 +197,51 @@ def test_auto_makes_the_missing_reads_itself(book: Path, shop: Shop) -> None:
     assert shop.reads == 2
 
 
+NESTED = """
+handbook: hotel
+actions:
+  find_lines: {input: {folio: string}, read_only: true}
+  find_balance: {input: {folio: string}, read_only: true}
+  find_debts: {input: {folio: string}, read_only: true}
+  check_out: {input: {folio: string}, irreversible: true, confirm: false, recheck: true}
+predicates:
+  settled(folio): {says: S., verify: find_balance(folio), verdict: result.sum == 0}
+  free(folio): {says: F., verify: find_debts(folio), verdict: result.sum == 0}
+procedures:
+  check_out: {requires: [settled(folio), free(folio)]}
+"""
+
+
+@pytest.mark.parametrize("verify", ["ask", "auto"])
+def test_a_read_of_the_runtime_may_call_another_function_of_the_guard(
+    tmp_path: Path, verify: Any
+) -> None:
+    book, store = tmp_path / "hotel.yaml", MemoryStore()
+    book.write_text(NESTED, "utf-8")
+
+    def find_lines(folio: str) -> list[int]:
+        return [5, -5]
+
+    def find_balance(folio: str) -> dict[str, int]:
+        return {"sum": sum(lines(folio))}
+
+    def find_debts(folio: str) -> dict[str, int]:
+        return {"sum": sum(lines(folio))}
+
+    def check_out(folio: str) -> str:
+        return "out"
+
+    lines, balance, debts, leave = sopilot.guard(
+        book, find_lines, find_balance, find_debts, check_out, verify=verify, store=store
+    )
+    with sopilot.conversation("c-1") as talk:
+        balance("f-1")
+        debts("f-1")
+        assert leave("f-1") == "out"
+    runner = sopilot.load(book, store=store)
+    assert asyncio.run(runner.audit(talk.session_ids()["hotel"])).findings == ()
+
+
 def test_a_guarded_call_outside_of_a_conversation_is_an_error(book: Path, shop: Shop) -> None:
     _, find_order, refund = tools_of(shop, book)
     for call in (lambda: refund("anna", "o-1", 50), lambda: find_order("anna", "o-1")):
@@ -756,6 +801,152 @@ def test_a_read_of_the_runtime_that_failed_is_made_again_with_the_next_attempt(
             assert shop.reads == attempt + 1
         assert refund("anna", "o-1", 50) == "paid 50"
     assert shop.paid == [("anna", "o-1", 50)]
+
+
+def test_a_read_of_the_agent_that_failed_is_listed_once_more_per_attempt(tmp_path: Path) -> None:
+    book, down = tmp_path / "refunds.yaml", [True]
+    book.write_text(refund_shop.ONE_CHECK, "utf-8")
+
+    def find_order(order: str) -> dict[str, str]:
+        if down:
+            raise sopilot.ToolFailed("the database timed out")
+        return {"state": "delivered"}
+
+    def refund(order: str, amount: float) -> str:
+        return "paid"
+
+    find, pay = sopilot.guard(book, find_order, refund)
+    with sopilot.conversation("c-1"):
+        for problem in (sopilot.Missing, sopilot.Refused) * 2:
+            with pytest.raises(sopilot.ToolFailed):
+                find("o-1")
+            with pytest.raises(problem, match="failed the last time"):
+                pay("o-1", 5)
+        down.clear()
+        find("o-1")
+        assert pay("o-1", 5) == "paid"
+
+
+@pytest.mark.parametrize("verify", ["ask", "auto"])
+async def test_a_read_that_was_given_up_has_failed(book: Path, shop: Shop, verify: Any) -> None:
+    waits = {"find_order": asyncio.Event()}
+    functions = shop.functions(waits)
+    login, find_order, refund = sopilot.guard(book, *functions, verify=verify)
+    async with sopilot.conversation("c-1"):
+        await login("anna", "sesame")
+        slow = refund if verify == "auto" else find_order
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(slow(*("anna", "o-1", 5)[: 3 if verify == "auto" else 2]), 0.3)
+        waits["find_order"].set()
+        if verify == "ask":
+            with pytest.raises(sopilot.Missing) as missing:
+                await refund("anna", "o-1", 5)
+            assert missing.value.agenda == ('find_order(customer="anna", order="o-1")',)
+            await find_order("anna", "o-1")
+        assert await refund("anna", "o-1", 5) == "paid 5"
+
+
+CARDS = """
+handbook: library
+actions:
+  by_card: {input: {card: string}, read_only: true}
+  by_mail: {input: {mail: string}, read_only: true}
+  lend: {input: {member: string}, irreversible: true, confirm: false}
+predicates:
+  card_ok(member):
+    says: "{member} has this card."
+    established_by: by_card(card)
+    verdict: result.member == member
+  mail_ok(member):
+    says: "{member} has this address."
+    established_by: by_mail(mail)
+    verdict: result.member == member
+procedures:
+  lend: {requires: {first: [card_ok(member), mail_ok(member)]}}
+"""
+
+
+def test_a_gate_that_was_tried_and_opened_nothing_is_not_listed_again(tmp_path: Path) -> None:
+    book = tmp_path / "library.yaml"
+    book.write_text(CARDS, "utf-8")
+
+    def by_card(card: str) -> dict[str, str]:
+        return {"member": "bob"}
+
+    def by_mail(mail: str) -> dict[str, str]:
+        return {"member": mail}
+
+    def lend(member: str) -> str:
+        return "lent"
+
+    card, mail, act = sopilot.guard(book, by_card, by_mail, lend)
+    with sopilot.conversation("c-1"):
+        card("k-1")
+        with pytest.raises(sopilot.Missing) as missing:
+            act("ann")
+        assert missing.value.agenda == ("by_mail(mail=…)",)
+        mail("bob")
+        with pytest.raises(sopilot.Refused):
+            act("ann")
+        mail("ann")
+        assert act("ann") == "lent"
+
+
+BLOOD = """
+handbook: blood-bank
+actions:
+  crossmatch: {input: {unit: string}, changes: []}
+  issue: {input: {unit: string, urgent: {type: boolean, required: false}}, irreversible: true,
+          confirm: false}
+predicates:
+  matched(unit): {says: Matched., done: crossmatch(unit)}
+  is_urgent(urgent): {says: Urgent., verify: arguments, verdict: urgent == true}
+procedures:
+  issue: {requires: {any: [is_urgent(urgent), matched(unit)]}}
+"""
+
+
+@pytest.mark.parametrize("follow", ["first", "instead"])
+def test_an_agenda_names_an_argument_to_add_and_what_could_be_done_instead(
+    tmp_path: Path, follow: str
+) -> None:
+    book = tmp_path / "blood.yaml"
+    book.write_text(BLOOD, "utf-8")
+
+    def crossmatch(unit: str) -> str:
+        return "done"
+
+    def issue(unit: str, urgent: bool | None = None) -> str:
+        return "issued"
+
+    match, act = sopilot.guard(book, crossmatch, issue)
+    with sopilot.conversation("c-1"):
+        with pytest.raises(sopilot.Missing) as missing:
+            act("U1")
+        assert "with the same arguments and `urgent`. Or instead: " in str(missing.value)
+        assert 'call `crossmatch(unit="U1")`' in str(missing.value)
+        assert "give_values" not in str(missing.value)
+        if follow == "instead":
+            match("U1")
+        assert act("U1", *[True] * (follow == "first")) == "issued"
+
+
+def test_a_tool_may_raise_one_failure_twice(book: Path, shop: Shop) -> None:
+    wrong = sopilot.ToolFailed("wrong password")
+
+    def login(customer: str, password: str) -> dict[str, str]:
+        if password != "sesame":
+            raise wrong
+        return {"customer": customer}
+
+    enter, read, pay = sopilot.guard(book, login, shop.find_order, shop.refund)
+    with sopilot.conversation("c-1"):
+        for password in ("a", "b"):
+            with pytest.raises(sopilot.ToolFailed):
+                enter("anna", password)
+        enter("anna", "sesame")
+        read("anna", "o-1")
+        assert pay("anna", "o-1", 50) == "paid 50"
 
 
 def test_a_call_inside_of_a_guarded_one_that_fails_leaves_the_outcome_unknown(

@@ -478,3 +478,39 @@ async def test_a_question_shows_the_user_what_a_model_tries_to_hide(
     done = await runner.resume(asked, tools=tools, model=Scripted(close, "Bye."), message="yes")
     assert closed == ["acc-900"]
     assert [finding.code for finding in (await runner.audit(done)).findings] == []
+
+
+ROADS = """
+handbook: roads
+actions:
+  read_leg: {input: {leg: string}, read_only: true}
+  drive:
+    input: {legs: {type: array, schema: {type: array, items: {type: string}}}}
+    irreversible: true
+    confirm: false
+predicates:
+  paved(legs):
+    says: All legs are paved.
+    verify: {call: read_leg(leg), for_each: legs as leg, name: each}
+    verdict: results.each.all(item, item.paved)
+procedures:
+  drive: {requires: paved(legs)}
+"""
+
+
+@pytest.mark.parametrize("view", ["pg", "fused", "flat-state", "guard"])
+async def test_of_an_empty_list_there_is_nothing_to_read(tmp_path: Path, view: str) -> None:
+    path = tmp_path / "roads.yaml"
+    path.write_text(ROADS, "utf-8")
+
+    def read_leg(leg: str) -> dict[str, bool]:
+        return {"paved": True}
+
+    def drive(legs: list[str]) -> dict[str, bool]:
+        return {"ok": True}
+
+    result = await sopilot.load(path).run(
+        "go", tools=[read_leg, drive], inputs={"legs": []}, goal="drive", view=view
+    )
+    assert result.executed
+    assert result.audit.findings == ()

@@ -93,7 +93,7 @@ class ReturnReview:
         self._judge_citations(shown=complete or failed or excused or not needs)
         if self.holds is None:
             needs = False  # undecided claims nothing, so nothing has to show it
-        if needs and not admitted and not self.has_finding and not excused:
+        if needs and not admitted and not complete and not self.has_finding and not excused:
             self.find(
                 "return-without-evidence",
                 sentence("audit.no-evidence", predicate=self.predicate, verdict=_word(self.holds)),

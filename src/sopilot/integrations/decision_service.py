@@ -203,6 +203,7 @@ class Decisions:
 
         async with self._conversations.using(request.conversation) as hook:
             session = hook.session
+            session.tool_names = {action: tool for tool, action in self._actions.items()}
             session.supplied.update(request.tell)
             session.as_written = request.as_written
             for text in request.messages:
@@ -221,8 +222,9 @@ class Decisions:
                 call.decide("refused", text=text)
                 return None
             with hook.replied(request.reply):
-                action = self._actions[request.tool]
-                answer, _ = await hook.attempt(action, request.arguments, request.id, dispatch)
+                answer, _ = await hook.attempt(
+                    request.tool, request.arguments, request.id, dispatch
+                )
             waiting = hook.pause(answer)
         if call.decided.done():
             return answer

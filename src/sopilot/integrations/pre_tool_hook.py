@@ -37,7 +37,9 @@ def answer_hook(event: Mapping[str, Any], url: str, token: str) -> dict[str, JSO
     """The answer to one event of the agent; ``None`` if the guard has nothing to say."""
     kind = event.get("hook_event_name", BEFORE)
     if kind not in (BEFORE, AFTER, FAILED):
-        return None
+        if "tool_name" not in event:
+            return None
+        return _decision("deny", f"the guard doesn't know the event {json.dumps(kind)}")
     try:
         return _answered(kind, event, url, token)
     except UserMistake:

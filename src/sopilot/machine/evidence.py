@@ -280,6 +280,28 @@ def is_done(here: Position, act: Act, done: Sequence[CallRecord]) -> bool:
     )
 
 
+def successes(here: Position) -> list[CallRecord]:
+    return [result for result in frame_results(here) if result.ok]
+
+
+def past_done(here: Position, label: str) -> str:
+    """Skip the calls that this frame has made already: a recipe's calls may come in any order.
+    Of an empty list there are none to make."""
+    done: list[CallRecord] | None = None
+    seen = set()
+    while label not in seen:
+        seen.add(label)
+        step = here.layout.steps[label]
+        if not isinstance(step, Act):
+            break
+        if done is None:
+            done = successes(here)
+        if not is_done(here, step, done):
+            break
+        label = here.layout.after[label]
+    return label
+
+
 def next_wanted(here: Position, act: Act) -> WantedCall | None:
     """The first call of an act that the frame has not made yet."""
     wanted = wanted_here(here, act)

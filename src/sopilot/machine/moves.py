@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 
 from sopilot.handbook.requirements import Constant
-from sopilot.machine.evidence import bind_evidence
-from sopilot.machine.layout import Moved, Position, Refused, refused
+from sopilot.machine.evidence import bind_evidence, past_done
+from sopilot.machine.layout import Moved, Position, Refused, locate_process, refused
 from sopilot.machine.state import Bound, Frame, RuleKey
 from sopilot.machine.terms import Learning, value_of
 from sopilot.program.model import (
@@ -83,6 +83,10 @@ def call(here: Position, operation: Call, fields: Fields) -> Moved | Refused:
         f"{here.frame.path}/{step.function}",
     )
     process = here.process.moved((*learning.frames, opened), known=learning.known)
+    inside = locate_process(here.programs, here.configuration, process)
+    if inside is not None and inside.layout.soft and inside.layout.linked:
+        first = opened.at(past_done(inside, opened.cursor))
+        process = process.moved((*learning.frames, first), steps=0)
     added = {
         "function": step.function,
         "resolved": resolved,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from sopilot.handbook.model import BUILT_IN
 from sopilot.handbook.requirements import Constant
-from sopilot.machine.evidence import fits_result, frame_results, is_done, renewed
+from sopilot.machine.evidence import fits_result, is_done, past_done, renewed, successes
 from sopilot.machine.layout import (
     Moved,
     Position,
@@ -180,11 +180,11 @@ def _pass(here: Position, observed: CallRecord) -> tuple[Process, str, dict[str,
         return None
     elif fits_result(here, step, observed):
         learning.learn_from_call(step, observed.arguments, layout)
-        if step.each is not None and not is_done(here, step, _successes(here)):
+        if step.each is not None and not is_done(here, step, successes(here)):
             return None
         target = layout.after[label]
         if layout.soft:
-            target = _past_done(here, target)
+            target = past_done(here, target)
     elif layout.soft:
         passed = _past_fallback(here, label, observed, learning)
         if passed is None:
@@ -198,23 +198,6 @@ def _pass(here: Position, observed: CallRecord) -> tuple[Process, str, dict[str,
     return process, target, learning.learned
 
 
-def _past_done(here: Position, label: str) -> str:
-    """Skip the calls that this frame has made already: a recipe's calls may come in any order."""
-    done: list[CallRecord] | None = None
-    seen = set()
-    while label not in seen:
-        seen.add(label)
-        step = here.layout.steps[label]
-        if not isinstance(step, Act):
-            break
-        if done is None:
-            done = _successes(here)
-        if not is_done(here, step, done):
-            break
-        label = here.layout.after[label]
-    return label
-
-
 def _past_fallback(
     here: Position, label: str, observed: CallRecord, learning: Learning
 ) -> str | None:
@@ -223,16 +206,12 @@ def _past_fallback(
         requests = [act for act in recipe if fits_result(here, act, observed)]
         if not requests:
             continue
-        done = _successes(here)
+        done = successes(here)
         if all(is_done(here, act, done) for act in recipe):
             for act in requests:
                 learning.learn_from_call(act, observed.arguments, here.layout)
             return here.layout.past_asking(label, acting=True)
     return None
-
-
-def _successes(here: Position) -> list[CallRecord]:
-    return [result for result in frame_results(here) if result.ok]
 
 
 def _heard(configuration: Configuration) -> Configuration:

@@ -161,8 +161,8 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     # --- the guard's answers ---
     "guard_missing": (
         "Not called yet: `{action}` isn't proven. First {first}; then call `{again}` again "
-        "with the same arguments.",
-        "尚未调用：`{action}` 还缺少证明。请先{first}；然后用相同的参数再次调用 `{again}`。",
+        "with the same arguments{more}.",
+        "尚未调用：`{action}` 还缺少证明。请先{first}；然后用相同的参数{more}再次调用 `{again}`。",
     ),
     "guard_instead": (" Or instead: {first}.", "也可以改为：{first}。"),
     "guard_call": ("call `{call}`", "调用 `{call}`"),
@@ -179,6 +179,10 @@ TEXTS: Final[Mapping[str, tuple[str, str]]] = {
     "guard_value": (
         "find out `{name}` and pass it with `{tool}`",
         "确定 `{name}` 并通过 `{tool}` 提供",
+    ),
+    "guard_argument": (
+        "find out `{name}`, an argument of `{action}`",
+        "确定 `{action}` 的参数 `{name}`",
     ),
     "guard_and": (" and ", "，"),
     "guard_after_gate": ("; if that succeeds, ", "；成功后再"),

@@ -21,7 +21,7 @@ from sopilot.machine.evidence import changes
 from sopilot.machine.layout import FunctionLayout, Position
 from sopilot.machine.leaves import LeafVerdict, Prover, gate_call, names_the_same, prover_at
 from sopilot.machine.recipes import Absent, WantedCall, wanted_calls
-from sopilot.machine.state import NEVER
+from sopilot.machine.state import NEVER, CallRecord
 from sopilot.machine.terms import plain_arguments
 from sopilot.messages.catalogue import sentence
 from sopilot.program.model import (
@@ -39,6 +39,7 @@ from sopilot.program.model import (
 from sopilot.program.model import Do as DoStep
 from sopilot.program.walk import DEEPEST_CALL, Activation, passed_values, truth
 from sopilot.proof.licence import values_at_the_act
+from sopilot.values.answers import shows_success
 from sopilot.values.json import JSON, ArgumentsKey, Judge, key_of, same
 
 Requested = Callable[[int], bool]
@@ -51,13 +52,15 @@ _MOST_STEPS = 4_000
 class Need(NamedTuple):
     """A check that isn't decided yet, with the calls that would decide it. ``awaited`` are calls
     that were made and aren't answered yet. ``judgement``: the answers (``evidence``) are there,
-    and a model must judge them. ``value`` names an input of the procedure without a value."""
+    and a model must judge them. ``value`` names an input of the procedure without a value, and
+    ``argument`` the input of the act that has it."""
 
     function: str
     values: Mapping[str, JSON]
     calls: tuple[WantedCall, ...] = ()
     judgement: bool = False
     value: str = ""
+    argument: str = ""
     evidence: tuple[int, ...] = ()
     awaited: tuple[str, ...] = ()
 
@@ -111,8 +114,21 @@ def plan_call(
         for path in paths
         if not path.needs and any(functions[item.function].function.question for item in path.unmet)
     ]
-    plan = _choose([path for path in paths if path.reached], refused or paths)
-    return _in_order(plan, planner)
+    # What must have been done is named beside other ways alone.
+    brought = [path for path in paths if any(map(planner.brings_about, path.needs))]
+    others = [path for path in paths if not any(map(planner.brings_about, path.needs))]
+    reached = [path for path in others if path.reached]
+    plan = _choose(reached, brought, refused or others)
+    in_act = {
+        term.name: parameter
+        for parameter, term in plain_arguments(step.arguments)
+        if not isinstance(term, Constant)
+    }
+    ways = [
+        tuple(need._replace(argument=in_act.get(need.value, "")) for need in way)
+        for way in (plan.needs, *plan.instead)
+    ]
+    return _in_order(plan._replace(needs=ways[0], instead=tuple(ways[1:])), planner)
 
 
 def _in_order(plan: Plan, planner: _Planner) -> Plan:
@@ -178,14 +194,14 @@ class _Result(NamedTuple):
     unmet: tuple[Unmet, ...] = ()
 
 
-def _choose(reached: list[_Path], paths: list[_Path]) -> Plan:
+def _choose(reached: list[_Path], brought: list[_Path], paths: list[_Path]) -> Plan:
     if not reached:
         first = paths[0] if paths else _Path()
         # Refuse nothing in front of an undecided check: a person who isn't identified yet must
         # not learn a detail.
         return Plan(first.needs) if first.needs else Plan(unmet=first.unmet)
     options: dict[frozenset[tuple[str, ArgumentsKey]], tuple[Need, ...]] = {}
-    for path in sorted(reached, key=_blocked):
+    for path in (*sorted(reached, key=_blocked), *(path for path in brought if path.reached)):
         key = frozenset(item for need in path.needs for item in _work(need))
         if key not in options and not any(best <= key for best in islice(options, 1)):
             options[key] = path.needs
@@ -313,6 +329,13 @@ class _Planner:
         else:
             evidence = self.prover.leaf(callee.name, values).evidence
             yield _Result(leaf, (), (Unmet(callee.name, values, leaf, evidence),))
+            if callee.function.is_fact and step.wanted:
+                acts = [gate_call(callee, act, values) for act in callee.recipes[0]]
+                calls = tuple(call for call in acts if call is not None)
+                yield _Result(True, (Need(callee.name, values, calls),))
+
+    def brings_about(self, need: Need) -> bool:
+        return bool(need.calls) and self.prover.program.functions[need.function].function.is_fact
 
     def _leaf(self, callee: FunctionLayout, values: Mapping[str, JSON]) -> Need | Unmet | bool:
         key = (callee.name, key_of(values))
@@ -420,7 +443,7 @@ class _Planner:
                 elif newest.callable:
                     missing.append(call._replace(again=newest.again))
                 elif self._failed_earlier(call):
-                    missing.append(call)
+                    missing.append(call._replace(again=newest.why))
                 else:
                     return None
             if len(result) == len(wanted):
@@ -437,8 +460,9 @@ class _Planner:
     def _gate(
         self, callee: FunctionLayout, values: Mapping[str, JSON], verdict: LeafVerdict
     ) -> Need | Unmet | bool:
-        """A gate that was never tried is missing; one whose last try failed is refused. A call that
-        may shut it is awaited first: until it is answered, opening the gate proves nothing."""
+        """A gate that was never tried is missing; one whose last try failed, or opened nothing, is
+        refused. A call that may shut it is awaited first: until it is answered, opening the gate
+        proves nothing."""
         if callee.function.is_fact and verdict.holds is False:
             return False
         calls = []
@@ -463,8 +487,17 @@ class _Planner:
             if latest is not None and not latest.ok:
                 why = sentence("call-failed", action=act.action, seq=latest.seq)
                 return Unmet(callee.name, values, False, (latest.seq,), why)
+            if latest is not None and self._opens_nothing(callee, latest, verdict):
+                return Unmet(callee.name, values, verdict.holds, (latest.seq,), verdict.why)
             calls.append(call._replace(again=verdict.why if latest is not None else ""))
         return Need(callee.name, values, tuple(calls), awaited=tuple(awaited))
+
+    def _opens_nothing(
+        self, callee: FunctionLayout, latest: CallRecord, verdict: LeafVerdict
+    ) -> bool:
+        if callee.function.verdict is None:
+            return not shows_success(latest.value)
+        return verdict.holds is False and latest.seq in verdict.evidence
 
     def _is_awaited(self, call: WantedCall) -> bool:
         return any(

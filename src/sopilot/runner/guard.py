@@ -232,7 +232,8 @@ def not_carried_out(answer: CallAnswer, session: Session) -> NotCarriedOut:
         needed = [call for need in answer.plan.needs for call in need.calls]
         calls = [call for call in needed if call.act.action not in BUILT_IN]
         # The application may have supplied a secret that the agent doesn't know.
-        return Missing(text, tuple(session.secrets.masked(spelled(call)) for call in calls))
+        agenda = (session.secrets.masked(spelled(call, session.tool_names)) for call in calls)
+        return Missing(text, tuple(agenda))
     if answer.awaits == AWAITS_OUTCOME:
         return Missing(text)
     rejected = answer.held is not None and answer.held.state is HeldState.REJECTED

@@ -17,6 +17,7 @@ from contextlib import (
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from sopilot.agent.approvers import Operator, offered_tools
@@ -47,6 +48,7 @@ from sopilot.runner.json_values import Validation, as_json, received
 from sopilot.runner.sign_in import who_asks
 from sopilot.session.admission import counted_inputs
 from sopilot.session.lease import when_free
+from sopilot.session.lock import Lock
 from sopilot.session.opening import note_requester, resume_session
 from sopilot.session.questions import Asker, UserAnswer, answering, find_question
 from sopilot.session.session import Session
@@ -77,6 +79,9 @@ _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute
 """The tool that the agent is calling, by name."""
 
 
+_MOMENTS = count(1)
+
+
 class ToolBroke(RunEnded):
     """The agent's own tool raised ``problem``."""
 
@@ -88,9 +93,9 @@ class ToolBroke(RunEnded):
 class ToolFailed(Exception):
     """Raise this from a tool that didn't do its job, if that is certain."""
 
-    _recorded = False
-    """Whether it was a call's failure already. A tool that made that call may have done its own
-    work before."""
+    _recorded = 0
+    """When it was a call's failure last. A tool that made that call may have done its own work
+    before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +190,7 @@ class ProcedureHook:
         )  # fmt: skip
         self.own_tools = own_tools(view, self.driver.toolbox)
         self._tokens = set[str]()
-        self._order = asyncio.Lock()
+        self._order = Lock()
         self._misfit = False
         """Whether a step of the model's last message didn't fit: later calls aren't made."""
 
@@ -356,12 +361,16 @@ class ProcedureHook:
         validation: Validation | None = None,
     ) -> tuple[CallAnswer, BaseException | None]:
         """As ``tool_call``, but return what ``execute`` raised beside the answer."""
-        name = self._action(name)
+        called, name = name, self._action(name)
+        self._learn_names(called, name)
         async with self._in_order():
             arguments, left_out = await self.take_steps(name, arguments, call_id)
             if left_out is not None:
                 return left_out, None
             try:
+                tool = self.session.tool_names.get(name, called)
+                if called != tool and called not in self.reads:
+                    raise UserMistake(f"there is no tool `{called}`: call `{tool}`")
                 validation = validation if name in self._actions else None
                 arguments = self._judged(name, arguments, validation)
             except UserMistake as problem:
@@ -407,6 +416,13 @@ class ProcedureHook:
         """The action behind a tool of the agent, if the handbook has it under another name."""
         actions = self._by_alias.get(name, ())
         return actions[0] if len(actions) == 1 else name
+
+    def _learn_names(self, called: str, action: str) -> None:
+        """Learn how the agent names its tools. A framework says it; else an agent that calls one
+        by the name of its ``tool`` does so with all."""
+        own = [each.tool for each in self._actions.values() if each.tool and called != action]
+        names = {self._action(tool): tool for tool in self.reads or own}
+        self.session.tool_names |= {each: tool for each, tool in names.items() if each != tool}
 
     def _judged(
         self, name: str, arguments: Mapping[str, JSON], validation: Validation | None
@@ -615,6 +631,7 @@ class AgentsOwnTools:
             return ToolResult(False, {"error": "the agent that has this tool is gone"})
         if under_way[0] != name:
             return await self._read(name, arguments, key)
+        began = next(_MOMENTS)
         try:
             value = await under_way[1](arguments)
         except (Exception, asyncio.CancelledError) as problem:
@@ -622,8 +639,8 @@ class AgentsOwnTools:
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
                 raise  # this run is being cancelled
             self.broken[key.rpartition(":")[0]] = problem
-            if isinstance(problem, ToolFailed) and not problem._recorded:
-                problem._recorded = True
+            if isinstance(problem, ToolFailed) and problem._recorded < began:
+                problem._recorded = next(_MOMENTS)
                 return ToolResult(False, {"error": str(problem)})
             # A guarded call may have done its work before it raised: the session must know.
             raise ToolBroke(name, problem) from problem

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,12 +23,10 @@ from sopilot.proof.guard import Hold, hold_reason, license_here
 from sopilot.proof.licence import Licence
 from sopilot.protocols import RecallsOutcomes, ToolResult
 from sopilot.session.calls import (
+    begin,
     call_key,
-    connections,
-    invoke_tool,
-    note_connections,
+    perform,
     read_failure,
-    record_result,
     unknown_call,
 )
 from sopilot.session.elsewhere import open_elsewhere
@@ -48,7 +47,7 @@ from sopilot.trace.events import (
     Note,
     UserSaid,
 )
-from sopilot.values.json import JSON, ArgumentsKey, is_same_act, key_of, same
+from sopilot.values.json import JSON, is_same_act, key_of, same
 from sopilot.values.schema import defaults_of, filled_in, without_defaults
 from sopilot.views.guard_answers import guard_text
 from sopilot.views.step_answers import CallAnswer, CallStatus, waiting_text
@@ -57,8 +56,13 @@ if TYPE_CHECKING:
     from sopilot.session.session import Session
 
 
+_OTHERS = (Actor.MODEL, Actor.USER, Actor.OPERATOR)
 OPERATOR = "operator"
 """The role that decides on an unproven call where the handbook names none."""
+
+
+_ACTOR: ContextVar[Actor | None] = ContextVar("sopilot_actor", default=None)
+"""Whose the calls are that a tool makes: the machine's, inside of a call of its own."""
 
 
 class Admitted(NamedTuple):
@@ -69,12 +73,55 @@ class Admitted(NamedTuple):
     recalled: ToolResult | None = None
 
 
+Decided = CallAnswer | Admitted | WantedCall
+"""A ``WantedCall`` is one that the runtime makes first."""
+
+
+async def carry_out(
+    session: Session,
+    action: str,
+    decide: Callable[[], Awaitable[Decided]],
+    *,
+    rehearsed: bool = False,
+) -> CallAnswer | None:
+    """Make a call as soon as ``decide`` admits it. What the runtime must call first, it calls
+    outside of the lock, because that tool may call others that are guarded. Then it decides again.
+    A ``rehearsed`` call isn't made: ``None`` if it would be."""
+    while True:
+        async with session.writing(action) as connection:
+            decided = await decide()
+            if isinstance(decided, CallAnswer):
+                return decided
+            if isinstance(decided, Admitted):
+                if rehearsed:
+                    return None
+                own = action not in session.programs.guarded
+                await begin(session, decided.call, actor=_ACTOR.get() if own else None)
+        if isinstance(decided, Admitted):
+            return await perform(session, decided.call, connection, recalled=decided.recalled)
+        await _make(session, decided)
+
+
+async def _make(session: Session, call: WantedCall) -> None:
+    """Make a call of the runtime's own, recorded like every other."""
+    action = call.act.action
+    async with session.writing(action) as connection:
+        own = DomainCall(session.ledger.fresh_id(""), action, dict(call.arguments))
+        await begin(session, own, actor=Actor.MACHINE)
+    token = _ACTOR.set(Actor.MACHINE)
+    try:
+        await perform(session, own, connection)
+    finally:
+        _ACTOR.reset(token)
+
+
 async def admit(
-    session: Session, guarded: Guarded, wish: DomainCall, *, amended: bool = False
-) -> CallAnswer | Admitted:
+    session: Session, guarded: Guarded, wish: DomainCall, since: int, *, amended: bool = False
+) -> Decided:
     """Inside ``writing``: the call to make, or why not now. ``wish`` is the call as it was asked
     for, under the id that the asker gave it. Amended arguments are people's: they need not be the
-    ones that were checked, but they are proven, or decided about, anew."""
+    ones that were checked, but they are proven, or decided about, anew. ``since`` is the
+    event from which on a read is one just before the call."""
     action, arguments = wish.action, wish.arguments
     await session.look_at_clock()
     guarded = _asked_of_people(session, guarded, arguments)
@@ -84,10 +131,11 @@ async def admit(
         return await hold_call(session, wish, hold)
     licence = _license(session, arguments)
     if not licence.missing and guarded.recheck:
-        rechecked = await _recheck(session, licence, arguments)
-        if isinstance(rechecked, Hold):
-            return await hold_call(session, wish, rechecked)
-        licence = rechecked
+        due = _due(session, licence, since)
+        if isinstance(due, Hold):
+            return await hold_call(session, wish, due)
+        if due is not None:
+            return due
     if not licence.missing:
         await _drop_doubted(session, action, arguments, but=wish.call_id if amended else "")
         if guarded.needed <= 0 and not amended:
@@ -167,7 +215,7 @@ async def admit_unguarded(session: Session, wish: DomainCall) -> CallAnswer | Ad
     return Admitted(replace(wish, call_id=session.ledger.fresh_id(wish.call_id)))
 
 
-async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
+async def admit_held(session: Session, call_id: str, since: int) -> Decided:
     """Admit a call that people have decided about, with the arguments that they saw or chose."""
     held = session.ledger.held.get(call_id)
     if held is None:
@@ -182,7 +230,7 @@ async def admit_held(session: Session, call_id: str) -> CallAnswer | Admitted:
         return await hold_call(session, wish, Hold("root", why))
     if session.settings.guard and (why := repeated(session, action, arguments)):
         return await hold_call(session, wish, Hold(AWAITS_PROOF, why))
-    return await admit(session, guarded, wish, amended=held.amended)
+    return await admit(session, guarded, wish, since, amended=held.amended)
 
 
 def _asked_of_people(session: Session, guarded: Guarded, arguments: Mapping[str, JSON]) -> Guarded:
@@ -210,46 +258,31 @@ def _license(session: Session, arguments: Mapping[str, JSON]) -> Licence:
     return license_here(_here(session), arguments, session.judge)
 
 
-async def _recheck(
-    session: Session, licence: Licence, arguments: Mapping[str, JSON]
-) -> Licence | Hold:
-    """Repeat the reads that the licence rests on, just before the call. Their answers may lead to
-    another option or another customer's case: then its reads are repeated, too. This ends, because
-    no read is repeated twice and only calls of recipes can follow. A read whose own gate is shut
-    isn't repeated: the call waits."""
-    reread: set[tuple[str, ArgumentsKey]] = set()
-    while True:
-        due = [item for item in licence.calls if _key(item) not in reread and _reads(session, item)]
-        if licence.missing or not due:
-            return licence
-        for call in due:
-            here = _here(session)
-            if prover_at(here, here.process.known, session.judge).may_precede(call) is False:
-                return Hold(AWAITS_PROOF, sentence("not-reread", action=call.act.action))
-            await _read_again(session, call)
-            reread.add(_key(call))
-        licence = _license(session, arguments)
-
-
-def _key(call: WantedCall) -> tuple[str, ArgumentsKey]:
-    return call.act.action, key_of(call.arguments)
+def _due(session: Session, licence: Licence, since: int) -> WantedCall | Hold | None:
+    """The next read that the licence rests on and that the machine hasn't made since a model or a
+    person moved last. Its answer may lead to another option or another customer's case: then that
+    one's reads are due, too. This ends, because only calls of recipes can follow. A read whose own
+    gate is shut isn't repeated: the call waits."""
+    if session.tools is None:
+        return None
+    events, here = session.own_events, _here(session)
+    others = (event.seq for event in reversed(events) if event.actor in _OTHERS)
+    since = max(since, next(others, NEVER) + 1)
+    for call in licence.calls:
+        answer = session.configuration.answers[call.act.action][key_of(call.arguments)]
+        read = answer.call_seq >= since and events[answer.call_seq].actor == Actor.MACHINE
+        if read or not _reads(session, call):
+            continue
+        if prover_at(here, here.process.known, session.judge).may_precede(call) is False:
+            return Hold(AWAITS_PROOF, sentence("not-reread", action=call.act.action))
+        return call
+    return None
 
 
 def _reads(session: Session, call: WantedCall) -> bool:
     action = call.act.action
     own = action not in BUILT_IN and action not in session.programs.guarded
     return own and changes(session.machine.programs, action) == ()
-
-
-async def _read_again(session: Session, call: WantedCall) -> None:
-    if session.tools is None:
-        return
-    action = call.act.action
-    connection = await note_connections(session, action, await connections(session, action))
-    read = DomainCall(session.ledger.fresh_id(""), action, dict(call.arguments))
-    await session.step(read, actor=Actor.MACHINE)
-    result = await invoke_tool(session, read, connection)
-    await record_result(session, read.call_id, action, result)
 
 
 async def _drop_doubted(
@@ -292,7 +325,8 @@ def repeated(session: Session, action: str, arguments: Mapping[str, JSON]) -> st
     ]
     if not successes or asked_since(session, max(successes)):
         return ""
-    return guard_text("repeated", session.language, action=action, seq=max(successes))
+    tool = session.tool_names.get(action, action)
+    return guard_text("repeated", session.language, action=tool, seq=max(successes))
 
 
 def asked_since(session: Session, seq: int) -> bool:

@@ -19,14 +19,12 @@ from sopilot.machine.evidence import changes
 from sopilot.machine.layout import Position
 from sopilot.machine.leaves import prover_at
 from sopilot.machine.recipes import WantedCall
-from sopilot.machine.state import NEVER
 from sopilot.machine.terms import plain_arguments
 from sopilot.program.model import Act, Guarded, Kind
 from sopilot.proof.agenda import Need, Plan, inputs_beside, plan_call
 from sopilot.proof.guard import Hold, license_here
 from sopilot.session import admission
-from sopilot.session.admission import Admitted, admit, as_received, hold_call
-from sopilot.session.calls import begin, perform
+from sopilot.session.admission import Admitted, Decided, admit, as_received, carry_out, hold_call
 from sopilot.session.questions import WAITING, asker_here
 from sopilot.trace.events import AWAITS_PROOF, Actor, DomainCall, Fail, JudgeCheck, Start
 from sopilot.values.json import JSON, ArgumentsKey, key_of, same, spell
@@ -57,32 +55,25 @@ async def attempt(
     """Carry the call out if it is proven; else say what it needs, or why it is refused. A
     ``rehearsed`` one isn't carried out: ``None`` if it would be."""
     action, sent = wish.action, wish.arguments
-    since = session.configuration.next_seq
+    async with session.writing():  # which records late results first
+        since = session.configuration.next_seq
     made: set[tuple[str, ArgumentsKey]] = set()
-    while True:
-        async with session.writing(action) as connection:
-            wanted = as_received(session, action, sent)
-            received = replace(wish, arguments=wanted)
-            decided = await _decide(session, guarded, received, since, made)
-            if isinstance(decided, HeldCall):
-                received = replace(wish, arguments=as_received(session, action, decided.arguments))
-                decided = await _decide(session, guarded, received, since, made, amended=True)
-            assert not isinstance(decided, HeldCall)
-            if isinstance(decided, CallAnswer):
-                return decided
-            if isinstance(decided, Admitted):
-                if rehearsed:
-                    return None
-                admitted = decided.call.arguments
-                if session.as_written and not same(dict(admitted), dict(sent)):
-                    text = guard_text("as_written", session.language, arguments=spell(admitted))
-                    return await _blocked(session, wish, text)
-                await begin(session, decided.call)
-        if isinstance(decided, Admitted):
-            call, recalled = decided
-            return await perform(session, call, connection, recalled=recalled)
-        made.add((decided.act.action, key_of(decided.arguments)))
-        await _make(session, decided)
+
+    async def decide() -> Decided:
+        received = replace(wish, arguments=as_received(session, action, sent))
+        decided = await _decide(session, guarded, received, since, made)
+        if isinstance(decided, HeldCall):
+            received = replace(wish, arguments=as_received(session, action, decided.arguments))
+            decided = await _decide(session, guarded, received, since, made, amended=True)
+        assert not isinstance(decided, HeldCall)
+        if isinstance(decided, Admitted) and session.as_written and not rehearsed:
+            admitted = decided.call.arguments
+            if not same(dict(admitted), dict(sent)):
+                text = guard_text("as_written", session.language, arguments=spell(admitted))
+                return await _blocked(session, wish, text)
+        return decided
+
+    return await carry_out(session, action, decide, rehearsed=rehearsed)
 
 
 async def _decide(
@@ -93,9 +84,9 @@ async def _decide(
     made: set[tuple[str, ArgumentsKey]],
     *,
     amended: bool = False,
-) -> CallAnswer | Admitted | WantedCall | HeldCall:
-    """Inside ``writing``: what to do next about the call. A ``WantedCall`` is one that the
-    runtime makes itself, a ``HeldCall`` this call with the arguments that people gave it."""
+) -> Decided | HeldCall:
+    """Inside ``writing``: what to do next about the call. A ``HeldCall`` is this call with the
+    arguments that people gave it."""
     action, arguments = wish.action, wish.arguments
     await session.look_at_clock()
     repeated = admission.repeated(session, action, arguments)
@@ -110,7 +101,7 @@ async def _decide(
         text = guard_text("full", session.language, limit=limit)
         return await _blocked(session, wish, text)
     if chosen is None:
-        return await admit(session, guarded, wish)  # holds it, and says why
+        return await admit(session, guarded, wish, since)  # holds it, and says why
     await _begin(session, chosen.start)
     held = None if amended else admission.amended_since(session, action, arguments)
     if held is not None and held.state is HeldState.APPROVED:
@@ -119,11 +110,12 @@ async def _decide(
     # Programs may ask for the evidence of every option: what can be read is read before the act.
     own = _own_call(session, chosen, made)
     if own is not None:
+        made.add((own.act.action, key_of(own.arguments)))
         return own
     if chosen.proven or not (plan.needs or plan.unmet or plan.problem):
-        return await admit(session, guarded, wish)
+        return await admit(session, guarded, wish, since)
     if _only_unasked(session, plan):
-        waits = await admit(session, guarded, wish)  # a person may decide instead
+        waits = await admit(session, guarded, wish, since)  # a person may decide instead
         if isinstance(waits, CallAnswer) and waits.held is None:
             return replace(waits, problem=WAITING.format(session=session.id))
         return waits
@@ -160,8 +152,8 @@ def _choose(
         licence = license_here(here, arguments, session.judge)
         if not licence.missing and session.settings.guard == "ask":
             return _Candidate(start, here, Plan(), proven=True)
-        # An agent that reads for itself is refused; the runtime reads once more per attempt.
-        failed = since if session.settings.guard == "auto" else NEVER
+        # A read that failed is made once more per attempt.
+        failed = since if session.settings.guard == "auto" else here.frame.opened
         plan = plan_call(
             here, arguments, session.judge,
             since=since, failed_since=failed, requested=partial(admission.asked_since, session),
@@ -312,22 +304,18 @@ async def give_values(session: Session, values: Mapping[str, JSON]) -> str:
     return guard_text("judged", session.language)
 
 
-async def _make(session: Session, call: WantedCall) -> None:
-    """Make a call of the runtime's own, recorded like every other."""
-    action = call.act.action
-    async with session.writing(action) as connection:
-        own = DomainCall(session.ledger.fresh_id(""), action, dict(call.arguments))
-        await begin(session, own, actor=Actor.MACHINE)
-    await perform(session, own, connection)
-
-
 async def _answer(session: Session, chosen: _Candidate, wish: DomainCall) -> CallAnswer:
     """Record why the call isn't made, and end the process if it is refused."""
     plan, program = chosen.plan, chosen.here.program.program
     masked = session.secrets.masked
     reasons = refusals_of(plan, program, session.configuration, masked, session.language)
     show = session.configuration if session.settings.guard == "auto" else None
-    text = masked(plan_text(plan, program, wish.action, reasons, session.language, show=show))
+    text = masked(
+        plan_text(
+            plan, program, wish.action, reasons, session.language,
+            tools=session.tool_names, show=show,
+        )
+    )  # fmt: skip
     held = await hold_call(session, wish, Hold(AWAITS_PROOF, text))
     session.judgements = {
         program.functions[need.function].judges: need

@@ -4,6 +4,7 @@ late answer or a person settles its outcome.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 _INTERRUPTED = "the run was interrupted"
 _REPORTED = "the tool reported an error"
 _UNREACHED = "the tool could not be reached"
+_CANCELLED = ToolResult(False, {"error": "the call was cancelled"}, unknown=True)
 
 
 def call_key(session_id: str, call_id: str, action: str, arguments: Mapping[str, JSON]) -> str:
@@ -97,6 +99,10 @@ async def perform(
         raise
     except RunEnded as problem:
         raise OutcomeUnrecorded(call.action, problem) from problem
+    except asyncio.CancelledError:
+        if not stays_open(session, call.action) and call.action not in BUILT_IN:
+            session.unrecorded.setdefault(call.call_id, _CANCELLED)
+        raise
     finally:
         session.in_flight.discard(call.call_id)
     if seq is None:

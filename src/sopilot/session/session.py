@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -37,6 +38,7 @@ from sopilot.records.loading import Loaded, load, summarise
 from sopilot.records.store import Batch, Lease, NewSession, Settings, Store
 from sopilot.session import admission, attempts, calls
 from sopilot.session import approvals as approval_votes
+from sopilot.session.lock import Lock
 from sopilot.session.questions import Asker
 from sopilot.trace.chain import Head, SealedEvent, seal_line
 from sopilot.trace.events import (
@@ -151,7 +153,7 @@ class Session:
         self._released_token = 0
         """The token of the last lease that was released."""
         self.clock = clock
-        self._lock = asyncio.Lock()
+        self._lock = Lock()
         self._new = new
         """The session, until the first commit creates it in the store."""
         self.from_store = new is None
@@ -167,6 +169,8 @@ class Session:
         """Whether the agent can only make a guarded call as it wrote it. If people gave the call
         other arguments, the agent is told, and the approval serves the call that it makes then."""
         self.language = "en"
+        self.tool_names: dict[str, str] = {}
+        """The agent's names of its tools, by action, where they differ."""
         self.unrecorded: dict[str, ToolResult] = {}
         """Results whose recording failed; the next operation records them first."""
         self.in_flight: set[str] = set()
@@ -273,17 +277,18 @@ class Session:
             answer = await attempts.attempt(self, guarded, wish)
             assert answer is not None
             return answer
-        async with self.writing(name) as connection:
-            received = admission.as_received(self, name, wish.arguments)
-            wish = replace(wish, arguments=received)
-            if guarded is not None:
-                admitted = await admission.admit(self, guarded, wish)
-            else:
-                admitted = await admission.admit_unguarded(self, wish)
-            if isinstance(admitted, CallAnswer):
-                return admitted
-            await calls.begin(self, admitted.call)
-        return await calls.perform(self, admitted.call, connection, recalled=admitted.recalled)
+        since = self.configuration.next_seq
+
+        async def decide() -> admission.Decided:
+            arguments = admission.as_received(self, name, wish.arguments)
+            received = replace(wish, arguments=arguments)
+            if guarded is None:
+                return await admission.admit_unguarded(self, received)
+            return await admission.admit(self, guarded, received, since)
+
+        answer = await admission.carry_out(self, name, decide)
+        assert answer is not None
+        return answer
 
     def _wish(self, name: str, arguments: Mapping[str, JSON], call_id: str = "") -> DomainCall:
         """A call as the trace spells it: models write ids that JSON can't say."""
@@ -300,12 +305,10 @@ class Session:
     async def run_held(self, call_id: str) -> CallAnswer:
         """Make a held call if it has its approvals."""
         held = self.ledger.held.get(call_id)
-        async with self.writing(held.action if held is not None else "") as connection:
-            admitted = await admission.admit_held(self, call_id)
-            if isinstance(admitted, CallAnswer):
-                return admitted
-            await calls.begin(self, admitted.call)
-        return await calls.perform(self, admitted.call, connection, recalled=admitted.recalled)
+        decide = partial(admission.admit_held, self, call_id, self.configuration.next_seq)
+        answer = await admission.carry_out(self, held.action if held is not None else "", decide)
+        assert answer is not None
+        return answer
 
     async def retry(self, call_id: str) -> CallAnswer:
         """Make an interrupted call again, with its key."""

@@ -52,19 +52,24 @@ def plan_text(
     reasons: Sequence[Refusal],
     language: str = "en",
     *,
+    tools: Mapping[str, str],
     show: Configuration | None = None,
 ) -> str:
-    """The answer to an agent whose call was not made. ``show`` has the answers to calls that the
-    runtime made by itself: a model that must judge them has to see them."""
+    """The answer to an agent whose call was not made. ``tools`` has the agent's names of its
+    tools, by action, where they differ. ``show`` has the answers to calls that the runtime made by
+    itself: a model that must judge them has to see them."""
     say = partial(guard_text, language=language)
+    action = tools.get(action, action)
     if plan.problem:
         return say("problem", problem=plan.problem)
     if plan.needs:
-        first = _steps(plan.needs, program, language)
-        text = say("missing", action=action, first=first, again=action)
+        first = _steps(plan.needs, program, action, tools, language)
+        added = dict.fromkeys(f"`{need.argument}`" for need in plan.needs if need.argument)
+        more = say("and").join(["", *added])
+        text = say("missing", action=action, first=first, again=action, more=more)
         for needs in plan.instead:
-            text += say("instead", first=_steps(needs, program, language))
-        return "\n".join([text, *_shown(plan, show)]) if show is not None else text
+            text += say("instead", first=_steps(needs, program, action, tools, language))
+        return "\n".join([text, *_shown(plan, tools, show)]) if show is not None else text
     messages = [reason.customer_message or _reason(reason, say) for reason in reasons]
     return say("refused", action=action, reasons=" ".join(messages)).strip()
 
@@ -123,10 +128,10 @@ def _tool(
     return ToolSchema(name, guard_text(text, language), parameters)
 
 
-def _shown(plan: Plan, configuration: Configuration) -> list[str]:
+def _shown(plan: Plan, tools: Mapping[str, str], configuration: Configuration) -> list[str]:
     cited = {seq for need in plan.needs if need.judgement for seq in need.evidence}
     return [
-        f"`{_spelled(action, answer.arguments)}` → "
+        f"`{_spelled(tools.get(action, action), answer.arguments)}` → "
         f"#{answer.seq} ({'ok' if answer.ok else 'failed'}): "
         + visible(canonical(plain(answer.value)).decode("utf-8", "replace"))
         for action, answers in configuration.answers.items()
@@ -194,7 +199,9 @@ def _sentence(
     return visible(says) or function.judges
 
 
-def _steps(needs: Sequence[Need], program: Program, language: str) -> str:
+def _steps(
+    needs: Sequence[Need], program: Program, action: str, tools: Mapping[str, str], language: str
+) -> str:
     say = partial(guard_text, language=language)
     steps: dict[str, bool] = {}
     """Each with whether it opens a gate: the next step waits for that."""
@@ -202,24 +209,26 @@ def _steps(needs: Sequence[Need], program: Program, language: str) -> str:
         function = program.functions[need.function]
         opens_gate = function.kind is Kind.GATE
         sentence = _sentence(function, program, need.values, language)
-        if need.value:
+        if need.argument:
+            steps[say("argument", name=need.argument, action=action)] = False
+        elif need.value:
             tool = _spelled(VALUE_TOOL, {}, (need.value,))
             steps[say("value", name=need.value, tool=tool)] = False
         elif need.judgement:
             check = _spelled(function.judges, need.values)
             tool = _spelled(JUDGE_TOOL, {"check": function.judges}, ("holds",))
             steps[say("judge", sentence=sentence, check=check, tool=tool)] = False
-        for action in need.awaited:
-            steps[say("wait", action=action)] = False
+        for awaited in need.awaited:
+            steps[say("wait", action=tools.get(awaited, awaited))] = False
         for call in need.calls:
             if call.act.action in BUILT_IN:
                 values = {**program.constants, **need.values}
                 question = in_language(fill(function.question, values), language)
                 steps[say("ask", question=question or sentence)] = False
             elif call.again:
-                steps[say("again", call=spelled(call), why=call.again)] = opens_gate
+                steps[say("again", call=spelled(call, tools), why=call.again)] = opens_gate
             else:
-                steps[say("call", call=spelled(call))] = opens_gate
+                steps[say("call", call=spelled(call, tools))] = opens_gate
     text, after_gate = "", False
     for step, waited_for in steps.items():
         text += (say("after_gate" if after_gate else "and") if text else "") + step
@@ -227,9 +236,10 @@ def _steps(needs: Sequence[Need], program: Program, language: str) -> str:
     return text
 
 
-def spelled(call: WantedCall) -> str:
+def spelled(call: WantedCall, tools: Mapping[str, str]) -> str:
     """A call as an agent would write it; `…` stands for values that only the user has."""
-    return _spelled(call.act.action, call.arguments, call.open)
+    action = call.act.action
+    return _spelled(tools.get(action, action), call.arguments, call.open)
 
 
 def _spelled(action: str, arguments: Mapping[str, JSON], unknown: Sequence[str] = ()) -> str:

@@ -71,14 +71,14 @@ class VerdictJudge:
             return self._was_done(known, arguments, succeeded)
         if known.is_gate and (known.verdict is None or not succeeded):
             return bool(succeeded) and shows_success(succeeded[-1].value)
-        if not known.tool_free and not succeeded:
-            raise CannotJudge(f"no tool result is about `{predicate}`")
         if known.verdict is not None:
             variables = self._variables(known, arguments, evidence)
             try:
                 return judge_verdict(known.verdict, variables)
             except VerdictError as problem:
                 raise CannotJudge(str(problem)) from None
+        if not known.tool_free and not succeeded:
+            raise CannotJudge(f"no tool result is about `{predicate}`")
         reader = self._by_reading.get(predicate)
         if reader is None:
             raise CannotJudge(f"`{predicate}` has no verdict: only a language model can judge it")

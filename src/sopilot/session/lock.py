@@ -1,0 +1,43 @@
+"""A lock for tasks of several event loops: a session may be used from any of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from concurrent.futures import Future
+
+
+class Lock:
+    """As ``asyncio.Lock``, which belongs to one loop. Whoever comes first is served first."""
+
+    def __init__(self) -> None:
+        self._guarding = threading.Lock()
+        self._held = False
+        self._waiting: deque[Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        with self._guarding:
+            if not self._held:
+                self._held = True
+                return
+            turn: Future[None] = Future()
+            self._waiting.append(turn)
+        try:
+            await asyncio.wrap_future(turn)
+        except asyncio.CancelledError:
+            if not turn.cancel():  # its turn has come meanwhile
+                self._pass_on()
+            raise
+
+    async def __aexit__(self, *raised: object) -> None:
+        self._pass_on()
+
+    def _pass_on(self) -> None:
+        with self._guarding:
+            while self._waiting:
+                turn = self._waiting.popleft()
+                if turn.set_running_or_notify_cancel():
+                    turn.set_result(None)
+                    return
+            self._held = False
