@@ -398,10 +398,16 @@ def _changes_by_itself(real: Any, *given: Any) -> tuple[str, ...]:
     return ()
 
 
-@_of_a_guard("the runtime reads ahead", attempts, attribute="_own_call")
+AHEAD = "the runtime reads ahead"
+
+
+@_of_a_guard(AHEAD, attempts, attribute="_own_call")
 def _reads_ahead(real: Any, session: Any, chosen: Any, made: Any) -> Any:
-    """The runtime reads behind a check that isn't decided yet."""
+    """The runtime reads behind a check that isn't decided yet, and before a login."""
     return real(session, chosen._replace(proven=True), made)
+
+
+_of_a_guard(AHEAD, Prover, attribute="may_precede")(lambda real, *given: True)
 
 
 TWICE = "P10 two acts at once"

@@ -110,7 +110,7 @@ def test_answers_come_one_after_another_and_by_arguments() -> None:
     assert outcome(body % "{refused: flagged}" + the_last_again).passed
     nothing_fits = "    - {when: {user: Eve}, result: {flagged: true}}\n"
     (reason,) = outcome(body % "executed" + nothing_fits).reasons
-    assert reason == "no tool result is about `flagged`: `read_flags` failed"
+    assert reason == "no recipe of `flagged` is answered: `read_flags` failed"
 
 
 def test_values_are_given_out_as_copies() -> None:
