@@ -56,7 +56,11 @@ NO_SUCCESS: list[Any] = [
     {"customer": None}, {"status": "denied"}, {"result": "denied", "id": 1}, ["denied"],
     [{"customer": "anna"}, "denied"], '{"authenticated": false}', {"code": 401},
     "Hello, your account is locked", {"logged_in": False, "known": True}, {"message": "denied"},
-    {"customer": "anna", "vip": False}, {"status": "mfa_required", "customer": "anna"},
+    [{"type": "text", "text": "Access denied"}], {"content": [{"type": "text", "text": "denied"}]},
+    {"Status": "denied"}, {"code": "401"}, {"error_code": 12}, {"detail": "Wrong password"},
+    {"data": {"success": False}}, {"users": []}, "Hello, enter your PIN.", "Found 0 customers",
+    "OK: password is bad", "Hello. Password mismatch.", "Verified: 0", "您好，请输入密码",
+    {"customer": "anna", "user_exists": False}, {"status": "mfa_required", "customer": "anna"},
 ]  # fmt: skip
 
 

@@ -448,6 +448,9 @@ def test_a_result_that_is_marked_as_an_error_opens_no_gate(service: str, mark: s
     assert agent.call(LOOK, RESULTS["find_order"]) == ""
     assert agent.call(PAY) not in ("", "allow")
     assert agent.call(LOGIN, {**wrong, mark: False}) == ""
+    assert agent.call(PAY) not in ("", "allow")
+    right = {"content": [{"type": "text", "text": "Welcome, Anna!"}], mark: False}
+    assert agent.call(LOGIN, right) == ""
     assert agent.call(LOOK, RESULTS["find_order"]) == ""
     assert agent.call(PAY) == "allow"
 

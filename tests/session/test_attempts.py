@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from itertools import permutations
 from typing import Any
@@ -14,6 +15,7 @@ from sopilot.protocols import ToolResult
 from sopilot.records.store import Settings
 from sopilot.session.questions import AGAIN
 from sopilot.session.session import Session
+from sopilot.stores.memory import MemoryStore
 from sopilot.values.json import JSON
 from sopilot.views.step_answers import CallStatus
 
@@ -250,3 +252,57 @@ async def test_of_several_procedures_the_nearest_open_one_is_advised(ways: list[
     await session.call_tool("weigh", BOX)
     await session.call_tool("post", BOX)
     assert tools.made[-1] == ("post", BOX)
+
+
+CUSTOMERS = """
+handbook: parcels
+actions:
+  login: {input: {user: string, code: string}, changes: []}
+  logout: {input: {user: string}, changes: []}
+  look: {input: {user: string}, read_only: true, requires: logged_in(user)}
+  post: {input: {user: string}, irreversible: true, confirm: false}
+predicates:
+  logged_in(user):
+    {says: "{user} is logged in.", established_by: "login(user, code)", closed_by: logout(user)}
+  rich(user): {says: "{user} is rich.", verify: look(user), verdict: result.rich}
+procedures:
+  post: {requires: {in_order: [logged_in(user), rich(user)]}}
+"""
+
+
+class SlowStore(MemoryStore):
+    """As over a network: every write takes a moment."""
+
+    async def append(self, *given: Any, **named: Any) -> Any:
+        await asyncio.sleep(0.0005)
+        return await super().append(*given, **named)
+
+
+async def test_no_read_of_the_runtimes_own_follows_a_logout_that_is_on_record() -> None:
+    ann: dict[str, JSON] = {"user": "ann"}
+    posted = left = 0
+    for turn in range(40):
+        tools = AnsweringTools(lambda name, _: ToolResult(True, {"rich": True}))
+        session = await opened(
+            SlowStore(), programs=programs_of(CUSTOMERS), tools=tools,
+            settings=Settings(guard="auto"),
+        )  # fmt: skip
+        await session.call_tool("login", {**ann, "code": "1"})
+
+        async def later(action: str, ticks: int, session: Session = session) -> None:
+            await asyncio.sleep(ticks / 4000)
+            await session.call_tool(action, ann)
+
+        await asyncio.gather(later("post", 4), later("logout", turn))
+        made = [name for name, _ in tools.made]
+        calls = [
+            str(event.payload["action"])
+            for event in session.own_events
+            if event.kind == "domain_call"
+        ]
+        if "logout" in calls:  # else the post was under way
+            assert "look" not in calls[calls.index("logout") :]
+            left += 1
+        posted += "post" in made
+    assert posted
+    assert left

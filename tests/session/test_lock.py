@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -48,3 +49,32 @@ async def test_a_task_that_gives_up_takes_no_turn() -> None:
         first.cancel()
         await asyncio.wait_for(second, 5)
         assert first.cancelled()
+
+
+async def test_a_task_whose_loop_has_ended_takes_no_turn() -> None:
+    """A thread's loop may end, or be closed, while its tasks still wait."""
+    lock = Lock()
+
+    async def take() -> None:
+        async with lock:
+            pass
+
+    def leave(waiting: list[asyncio.Task[None]]) -> None:
+        loop = asyncio.new_event_loop()
+
+        async def begin() -> None:
+            waiting.append(asyncio.create_task(take()))
+            await asyncio.sleep(0.01)
+
+        loop.run_until_complete(begin())
+        waiting[0]._log_destroy_pending = False  # type: ignore[attr-defined]
+        loop.close()
+
+    for kept in (True, False):
+        waiting = list[asyncio.Task[None]]()
+        async with lock:
+            await asyncio.to_thread(leave, waiting)
+            if not kept:
+                waiting.clear()
+                gc.collect()
+        await asyncio.wait_for(take(), 5)

@@ -21,7 +21,7 @@ from sopilot.program.model import Act, Guarded
 from sopilot.proof.agenda import inputs_beside
 from sopilot.proof.guard import Hold, hold_reason, license_here
 from sopilot.proof.licence import Licence
-from sopilot.protocols import RecallsOutcomes, ToolResult
+from sopilot.protocols import ConnectedTools, RecallsOutcomes, ToolResult
 from sopilot.session.calls import (
     begin,
     call_key,
@@ -47,7 +47,7 @@ from sopilot.trace.events import (
     Note,
     UserSaid,
 )
-from sopilot.values.json import JSON, is_same_act, key_of, same
+from sopilot.values.json import JSON, ArgumentsKey, is_same_act, key_of, same
 from sopilot.values.schema import defaults_of, filled_in, without_defaults
 from sopilot.views.guard_answers import guard_text
 from sopilot.views.step_answers import CallAnswer, CallStatus, waiting_text
@@ -83,36 +83,43 @@ async def carry_out(
     decide: Callable[[], Awaitable[Decided]],
     *,
     rehearsed: bool = False,
+    made: set[tuple[str, ArgumentsKey]] | None = None,
 ) -> CallAnswer | None:
-    """Make a call as soon as ``decide`` admits it. What the runtime must call first, it calls
-    outside of the lock, because that tool may call others that are guarded. Then it decides again.
-    A ``rehearsed`` call isn't made: ``None`` if it would be."""
+    """Make a call as soon as ``decide`` admits it. What the runtime must call first, it records in
+    the same turn, adds to ``made``, and calls outside of the lock, because that tool may call
+    others that are guarded. Then it decides again. A ``rehearsed`` call isn't made: ``None`` if it
+    would be."""
+    about = action
     while True:
-        async with session.writing(action) as connection:
+        async with session.writing(about) as connection:
             decided = await decide()
             if isinstance(decided, CallAnswer):
                 return decided
             if isinstance(decided, Admitted):
                 if rehearsed:
                     return None
-                own = action not in session.programs.guarded
-                await begin(session, decided.call, actor=_ACTOR.get() if own else None)
-        if isinstance(decided, Admitted):
-            return await perform(session, decided.call, connection, recalled=decided.recalled)
-        await _make(session, decided)
-
-
-async def _make(session: Session, call: WantedCall) -> None:
-    """Make a call of the runtime's own, recorded like every other."""
-    action = call.act.action
-    async with session.writing(action) as connection:
-        own = DomainCall(session.ledger.fresh_id(""), action, dict(call.arguments))
-        await begin(session, own, actor=Actor.MACHINE)
-    token = _ACTOR.set(Actor.MACHINE)
-    try:
-        await perform(session, own, connection)
-    finally:
-        _ACTOR.reset(token)
+                call, recalled = decided
+                actor = None if action in session.programs.guarded else _ACTOR.get()
+            else:
+                arguments, recalled = dict(decided.arguments), None
+                call = DomainCall(session.ledger.fresh_id(""), decided.act.action, arguments)
+                actor = Actor.MACHINE
+            other = call.action != about and isinstance(session.tools, ConnectedTools)
+            if not other:
+                await begin(session, call, actor=actor)
+        if other:
+            about = call.action  # on its own connection, if the decision then is the same
+        elif isinstance(decided, Admitted):
+            return await perform(session, call, connection, recalled=recalled)
+        else:
+            if made is not None:
+                made.add((call.action, key_of(call.arguments)))
+            token = _ACTOR.set(Actor.MACHINE)
+            try:
+                await perform(session, call, connection)
+            finally:
+                _ACTOR.reset(token)
+            about = action
 
 
 async def admit(

@@ -73,7 +73,7 @@ async def attempt(
                 return await _blocked(session, wish, text)
         return decided
 
-    return await carry_out(session, action, decide, rehearsed=rehearsed)
+    return await carry_out(session, action, decide, rehearsed=rehearsed, made=made)
 
 
 async def _decide(
@@ -110,7 +110,6 @@ async def _decide(
     # Programs may ask for the evidence of every option: what can be read is read before the act.
     own = _own_call(session, chosen, made)
     if own is not None:
-        made.add((own.act.action, key_of(own.arguments)))
         return own
     if chosen.proven or not (plan.needs or plan.unmet or plan.problem):
         return await admit(session, guarded, wish, since)
@@ -264,11 +263,9 @@ def _filled(
             and not isinstance(term, Constant)
             and term.name in session.supplied
         }
-        return (
-            call._replace(arguments={**call.arguments, **own}, open=())
-            if (own.keys() == set(call.open))
-            else None
-        )
+        if not own or own.keys() != set(call.open):
+            return None  # nobody asked for it
+        return call._replace(arguments={**call.arguments, **own}, open=())
     reads = changes(session.machine.programs, action) == ()
     return call if reads and not call.open else None
 

@@ -12,9 +12,10 @@ class Lock:
     """As ``asyncio.Lock``, which belongs to one loop. Whoever comes first is served first."""
 
     def __init__(self) -> None:
-        self._guarding = threading.Lock()
+        # A task that is dropped while it waits may end inside of another one's turn to write here.
+        self._guarding = threading.RLock()
         self._held = False
-        self._waiting: deque[Future[None]] = deque()
+        self._waiting: deque[tuple[asyncio.AbstractEventLoop, Future[None]]] = deque()
 
     async def __aenter__(self) -> None:
         with self._guarding:
@@ -22,10 +23,10 @@ class Lock:
                 self._held = True
                 return
             turn: Future[None] = Future()
-            self._waiting.append(turn)
+            self._waiting.append((asyncio.get_running_loop(), turn))
         try:
             await asyncio.wrap_future(turn)
-        except asyncio.CancelledError:
+        except BaseException:  # cancelled, or dropped with its loop
             if not turn.cancel():  # its turn has come meanwhile
                 self._pass_on()
             raise
@@ -36,8 +37,8 @@ class Lock:
     def _pass_on(self) -> None:
         with self._guarding:
             while self._waiting:
-                turn = self._waiting.popleft()
-                if turn.set_running_or_notify_cancel():
+                loop, turn = self._waiting.popleft()
+                if not loop.is_closed() and turn.set_running_or_notify_cancel():
                     turn.set_result(None)
                     return
             self._held = False

@@ -11,37 +11,47 @@ _FAILED = re.compile(r"\s*(failed|failure)\b", re.IGNORECASE)
 _ERROR_KEYS = ("error", "errors", "isError", "is_error")
 
 
-_CODES = ("status", "status_code", "statusCode", "code", "http", "http_status")
-_REPORTS = ("status", "outcome", "message", "msg")
-_SUCCESS_FIELD = re.compile(
-    r"ok|success|succeeded|valid|accepted|granted|allowed"
-    r"|(?:is_?)?(?:logged_?in|authenticated|authori[sz]ed|verified|identified|matched)",
-    re.IGNORECASE,
+_CODES = ("status", "status_code", "statuscode", "code", "http", "http_status")
+_REPORTS = ("status", "outcome", "message", "msg", "detail", "reason", "text")
+_WRAPPERS = ("result", "content", "data", "response", "body")
+_FLAG = re.compile(
+    r"^ok$|auth|log(?:ged)?_?in|verif|valid|grant|allow|permit|accept|success|approv|match|found"
+    r"|exist|identif|eligib|correct|known"
 )
-"""Fields that report whether a call succeeded."""
+"""In the name of a field that says whether a call succeeded."""
 _SUCCESS = re.compile(
-    r"\s*(?:(?:ok|okay|yes|true|done|success\w*|succeeded|completed?|welcome|hello|hi|known|found"
-    r"|identified|recogni[sz]ed|verified|confirmed|validated|valid|match(?:ed|es)?|accepted"
-    r"|approved|granted|passed|allowed|active|open(?:ed)?|unlocked|authenticated|authori[sz]ed"
-    r"|(?:logged|signed|checked)[ -]?in|(?:log|sign)[ -]?in (?:ok|successful|succeeded))(?!\w)"
-    r"|成功|已登录|已验证|已确认|验证通过|登录成功|通过|欢迎|您好|你好)",
+    r"(?:(?:you(?:'re| are)(?: now)? )?(?:ok|okay|yes|true|done|success|completed?|welcome|hello|hi"
+    r"|known|found|identified|recogni[sz]ed|verified|confirmed|validated|valid|match(?:ed|es)?"
+    r"|accepted|approved|granted|passed|allowed|active|open(?:ed)?|unlocked|authenticated"
+    r"|authori[sz]ed|(?:logged|signed|checked)[ _-]?in)(?: as| back)?"
+    r"|(?:[a-z-]+ ){0,3}(?:successful(?:ly)?|succeeded)"
+    r"|(?:登录|验证|确认|请求|操作)?成功|已登录|已验证|已确认|验证通过|通过|欢迎您?|您好|你好)"
+    r"(?:[\s,.:!，。：！]+(?=\S*[^\W\d])[\w@'-]{2,}){0,2}[\s.!。！]*",
     re.IGNORECASE,
 )
+"""A word for success, with a name at most."""
 _NO = re.compile(
-    r"\b(?:not|no|fail\w*|errors?|denied|declined|rejected|refused|invalid|incorrect|wrong|unable"
-    r"|unauthori[sz]ed|forbidden|expired|insufficient|cannot|sorry|unsuccessful\w*|false|missing"
-    r"|pending|locked|blocked|suspended|disabled|unknown|\w*required|too many|try again)\b"
-    r"|\btime[d-]? ?out\b|n't\b|please enter"
-    r"|失败|错误|无法|无效|查无|拒绝|不|未|锁定|冻结|过期|等待",
+    r"\b(?:not|no|none|fail\w*|errors?|denied|declined|rejected|refused|invalid|incorrect|wrong|bad"
+    r"|unable|unauthori[sz]ed|forbidden|expired|insufficient|cannot|sorry|unsuccessful\w*|false"
+    r"|missing|mismatch|pending|locked|blocked|suspended|disabled|unknown|\w*required|too many"
+    r"|try again)\b|\btime[d-]? ?out\b|n't\b|please enter"
+    r"|失败|错误|无法|无效|查无|拒绝|不|未|锁定|冻结|过期|等待|请[输再重稍]",
     re.IGNORECASE,
 )
 
 
 def is_decisive(name: str) -> bool:
     """Whether a field with this name may report a failure, or hold the answer itself."""
-    return name in (*_ERROR_KEYS, *_CODES, *_REPORTS, "result") or bool(
-        _SUCCESS_FIELD.fullmatch(name)
+    name = name.lower()
+    return (
+        name in (*_CODES, *_REPORTS, *_WRAPPERS)
+        or _is_error_name(name)
+        or _FLAG.search(name) is not None
     )
+
+
+def _is_error_name(name: str) -> bool:
+    return name.startswith("error") or name in ("iserror", "is_error")
 
 
 def is_error(native: object) -> bool:
@@ -82,47 +92,38 @@ def reports_nothing(answer: object) -> bool:
 
 def shows_success(answer: object) -> bool:
     """Whether the answer of a call that succeeded can open a gate without a verdict: ``true``, a
-    pair of ``true`` and a value, a text that begins with a word for success, or data. Anything
-    else may be a refusal in any language, and only a verdict can tell."""
+    pair of ``true`` and a value, a word for success, perhaps with a name, or data. Anything else
+    may be a refusal in any language, and only a verdict can tell."""
     value = _unwrapped(answer)
-    if not isinstance(value, list | tuple):
-        return _is_success(value)
-    pair = len(value) == 2 and value[0] is True
-    return pair or (bool(value) and all(map(_is_success, value)))
-
-
-def _is_success(value: object) -> bool:
     if isinstance(value, str):
-        return _says_success(value)
-    if not isinstance(value, Mapping):
-        return value is True
-    flags = {
-        item for name, item in value.items() if isinstance(item, bool) and name not in _ERROR_KEYS
-    }
-    return (
-        flags != {False}
-        and any(item is not None for item in value.values())
-        and all(_may_succeed(name, item) for name, item in value.items())
+        return _SUCCESS.fullmatch(value.strip()) is not None and not says_no(value)
+    if isinstance(value, list | tuple):
+        pair = len(value) == 2 and value[0] is True
+        return pair or (bool(value) and all(map(shows_success, value)))
+    return _is_data(value) if isinstance(value, Mapping) else value is True
+
+
+def _is_data(value: Mapping[str, object]) -> bool:
+    fields = [(str(name).lower(), item) for name, item in value.items()]
+    confirmed = any(item is True and _FLAG.search(name) for name, item in fields)
+    return any(item for _, item in fields) and all(
+        _may_succeed(name, item, confirmed) for name, item in fields
     )
 
 
-def _may_succeed(name: str, item: object) -> bool:
-    """Whether an answer with this field may be a success."""
-    if name in _ERROR_KEYS:
+def _may_succeed(name: str, item: object, confirmed: bool) -> bool:
+    """Whether an answer with this field may be a success; ``confirmed`` by another one."""
+    if _is_error_name(name):
         return not item
-    if name == "result":
+    if name in _WRAPPERS and isinstance(item, Mapping | list | tuple | str | bool):
         return shows_success(item)
-    if _SUCCESS_FIELD.fullmatch(name):
-        return bool(item) and (not isinstance(item, str) or _says_success(item))
+    if name in _CODES and str(item).isdecimal():
+        return not 300 <= int(str(item)) < 600
     if name in _REPORTS and isinstance(item, str):
-        return not item or _says_success(item)
-    if name in _CODES and type(item) is int:
-        return not 300 <= item < 600
+        return not item or shows_success(item) or (confirmed and not says_no(item))
+    if _FLAG.search(name):
+        return bool(item) and not (isinstance(item, str) and says_no(item))
     return True
-
-
-def _says_success(text: str) -> bool:
-    return _SUCCESS.match(text) is not None and not says_no(text)
 
 
 def says_no(text: str) -> bool:
@@ -139,9 +140,14 @@ def _denies(value: object) -> bool:
 
 
 def _unwrapped(answer: object) -> object:
-    """A tool's framework may wrap an answer as ``{"result": …}`` or write it as a text."""
-    value = answer["result"] if isinstance(answer, Mapping) and [*answer] == ["result"] else answer
-    return _read(value.strip()) if isinstance(value, str) else value
+    """A tool's framework may wrap an answer as ``{"result": …}``, or write it as a text or a part
+    with a text."""
+    if isinstance(answer, Mapping):
+        if answer.get("type") == "text" and "text" in answer:
+            answer = answer["text"]
+        elif [*answer] == ["result"]:
+            answer = answer["result"]
+    return _read(answer.strip()) if isinstance(answer, str) else answer
 
 
 def _read(text: str) -> object:
