@@ -1338,3 +1338,45 @@ def test_inputs_with_one_value_are_all_needed(
         sopilot.load(tmp_path / "gifts.yaml", store=store).audit(talk.session_ids()["gifts"])
     )
     assert bool(audit.findings) is sabotaged
+
+
+FEES = """
+handbook: fees
+actions:
+  charge: {input: {ticket: string}, irreversible: true, confirm: false, changes: []}
+  read_credit: {input: {user: string}, read_only: true}
+  pay: {input: {user: string}, irreversible: true, confirm: false, recheck: true, changes: []}
+predicates:
+  solvent(user): {says: "{user} can pay.", verify: read_credit(user), verdict: result.balance > 0}
+  named(ticket): {says: A ticket., verify: arguments, verdict: "ticket != ''"}
+procedures:
+  charge: {requires: named(ticket)}
+  pay: {requires: solvent(user)}
+"""
+
+
+def test_a_read_that_makes_its_own_answer_old_is_not_repeated_without_end(tmp_path: Path) -> None:
+    (tmp_path / "fees.yaml").write_text(FEES)
+    charged: list[str] = []
+    paid: list[str] = []
+
+    def charge(ticket: str) -> bool:
+        charged.append(ticket)
+        return True
+
+    def read_credit(user: str) -> dict[str, int]:
+        assert len(charged) < 20
+        guarded_charge(f"t-{len(charged)}")
+        return {"balance": 1}
+
+    def pay(user: str) -> None:
+        paid.append(user)
+
+    functions = sopilot.guard(str(tmp_path / "fees.yaml"), charge, read_credit, pay)
+    guarded_charge, guarded_read, guarded_pay = functions
+    with sopilot.conversation("fees"):
+        guarded_read("anna")
+        with pytest.raises(sopilot.NotCarriedOut, match="call again when they have ended"):
+            guarded_pay("anna")
+    assert paid == []
+    assert len(charged) < 6

@@ -306,6 +306,10 @@ RUNTIME_SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
         "only a model has judged it, and the handbook doesn't allow that",
         "只有模型作出判断，而手册不允许",
     ),
+    "reread-in-vain": (
+        "other calls were made while `{action}` was repeated; call again when they have ended",
+        "重复调用 `{action}` 期间又有其他调用；请在它们结束后再调用",
+    ),
     "not-reread": (
         "`{action}` must be read again first, but what it requires isn't proven now",
         "须先再次读取 `{action}`，但它所要求的现在未被证明",

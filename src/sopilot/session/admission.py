@@ -61,6 +61,8 @@ OPERATOR = "operator"
 """The role that decides on an unproven call where the handbook names none."""
 
 
+MOST_REREADS = 3
+"""How often one read is repeated before one call, if others move each time."""
 _ACTOR: ContextVar[Actor | None] = ContextVar("sopilot_actor", default=None)
 """Whose the calls are that a tool makes: the machine's, inside of a call of its own."""
 
@@ -272,7 +274,7 @@ def _due(session: Session, licence: Licence, since: int) -> WantedCall | Hold | 
     gate is shut isn't repeated: the call waits."""
     if session.tools is None:
         return None
-    events, here = session.own_events, _here(session)
+    events, here, begun = session.own_events, _here(session), since
     others = (event.seq for event in reversed(events) if event.actor in _OTHERS)
     since = max(since, next(others, NEVER) + 1)
     for call in licence.calls:
@@ -282,8 +284,22 @@ def _due(session: Session, licence: Licence, since: int) -> WantedCall | Hold | 
             continue
         if prover_at(here, here.process.known, session.judge).may_precede(call) is False:
             return Hold(AWAITS_PROOF, sentence("not-reread", action=call.act.action))
+        if _own_calls(events[begun:], call) >= MOST_REREADS:
+            return Hold(AWAITS_PROOF, sentence("reread-in-vain", action=call.act.action))
         return call
     return None
+
+
+def _own_calls(events: Sequence[Event], call: WantedCall) -> int:
+    """How often the runtime itself has made the call."""
+    wanted = key_of(call.arguments)
+    return sum(
+        event.kind == DomainCall.kind
+        and event.actor == Actor.MACHINE
+        and event.payload["action"] == call.act.action
+        and key_of(event.payload["arguments"]) == wanted
+        for event in events
+    )
 
 
 def _reads(session: Session, call: WantedCall) -> bool:
