@@ -37,7 +37,7 @@ _ASKING = (
     "|请问|请您?|您?是否(?:确认|确定|同意|继续|需要我|要)?|您?(?:确认|确定|同意)要?|需要我|继续"
     "|对吗|好吗|可以吗|是吗|吗|现在|是或否"
 )
-"""The forms of a question whether to do something, and of no other question."""
+"""Words that ask whether to do something, and can't turn a question into another one."""
 _MARKS = re.compile(r"[\s.,:;!?()\"'*`…。，：；！？、（）“”「」]*")
 _QUESTION = re.compile(r"[^.!?。！？\n]*[?？]")
 _ANYTHING_ELSE = re.compile(
@@ -124,7 +124,7 @@ def doubt_of_yes(
 def _asks_for(call: SessionCall, question: str, confirm: str, says: str) -> bool:
     """Whether the words before a yes ask for this call and say nothing else. They may hold its
     values, the words of the action, the handbook's sentences about it, and the closed forms of a
-    question. Anything more may turn the question into another one, so its words have no say."""
+    question. Any other word may turn it into another question."""
     text = _plain(question)
     values = {name: _spelled(value) for name, value in call.arguments.items()}
     named = {name for name, parts in values.items() if any(_holds(text, part) for part in parts)}

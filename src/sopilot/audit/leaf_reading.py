@@ -528,7 +528,7 @@ def _shown(value: Mapping[str, JSON], *, stand_in: bool) -> dict[str, JSON]:
 
 
 _SAYING_NO = {len(spelled) for spelled in ("false", "null", "true")}
-"""The size of a withheld field that may be yes, no or nothing; any other is data."""
+"""The sizes of a withheld field that may be `false`, `null` or `true`; any other is data."""
 
 
 def opens(gate: Function, answer: JSON) -> bool:

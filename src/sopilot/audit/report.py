@@ -103,7 +103,7 @@ def decided(event: Event) -> Decided:
 
 
 def simply_clean(clean: bool | None, *, overridden: bool) -> bool | None:
-    """What a report says is clean: nothing in which people let an unproven call through."""
+    """``clean`` as a report states it: ``None`` if people let an unproven call through."""
     return None if clean and overridden else clean
 
 

@@ -469,9 +469,9 @@ class Review:
         }
 
     def _perhaps_done(self, call: SessionCall) -> Iterator[tuple[SessionCall, str]]:
-        """The calls that may have been carried out before ``call``, and why nobody knows: those
-        further down in its message, because the calls of one message run at once, and guarded
-        calls that failed without saying that nothing was done (P10)."""
+        """The calls that may have been carried out before ``call``, each with the reason: later
+        calls of the same message, because the calls of one message run at once, and guarded calls
+        that failed without saying that nothing was done (P10)."""
         for item in () if self.own else self.transcript.calls:
             if item.message == call.message and item.seq > call.seq and item.may_have_run:
                 why = sentence("audit.asked-at-once", action=call.action, check=item.action)

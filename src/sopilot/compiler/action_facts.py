@@ -169,7 +169,7 @@ def _opening(handbook: Handbook) -> set[str]:
 
 
 def _prerequisites(requires: Tree, inputs: frozenset[str]) -> tuple[tuple[Prerequisite, ...], ...]:
-    """The tree as groups, of each of which one leaf must come out as wanted."""
+    """The tree as groups. One leaf of each group must come out as wanted."""
     if isinstance(requires, Leaf):
         terms = ((name, argument_of(term, inputs)) for name, term in requires.arguments)
         return ((Prerequisite(requires.predicate, tuple(terms), requires.wanted),),)

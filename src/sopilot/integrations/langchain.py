@@ -24,7 +24,7 @@ from langgraph.types import Command, interrupt
 from sopilot.messages.errors import InternalBug, UserMistake
 from sopilot.protocols import ToolSchema
 from sopilot.runner.conversations import Conversations, Hooks, hooks_of
-from sopilot.runner.hook import Failed, ProcedureHook, Read, Reply, require_guarded_tools, was_made
+from sopilot.runner.hook import ProcedureHook, Read, Reply, require_guarded_tools, was_made
 from sopilot.runner.json_values import Validation, validation_by, validation_by_schema
 from sopilot.runner.loop_thread import caller
 from sopilot.values.json import JSON
@@ -134,15 +134,11 @@ class SopilotMiddleware(AgentMiddleware[Any, Any, Any]):
             licensed = request.override(tool_call={**call, "args": dict(arguments)})
             answer = await handler(licensed)
             replies.append(answer)
-            if not isinstance(answer, ToolMessage):
-                return str(answer)
-            if answer.status == "error":
-                return hook.reported_error(call["name"], answer.content)
-            return answer.content
+            return _recorded(hook, call["name"], answer)
 
         async with using as hook:
             tools = request.runtime.tools if request.runtime is not None else ()
-            reads = {tool.name: _read(tool) for tool in tools}
+            reads = {tool.name: _read(hook, tool) for tool in tools}
             # Not at the model call: another middleware may have hidden some tools from it.
             names = {call["name"], *reads, *self._shown_tools}
             require_guarded_tools(hook.handbook, names - self._own)
@@ -187,16 +183,20 @@ def _own_tool(schema: ToolSchema) -> StructuredTool:
     )
 
 
-def _read(tool: BaseTool) -> Read:
+def _read(hook: ProcedureHook, tool: BaseTool) -> Read:
     async def read(arguments: Mapping[str, JSON]) -> object:
         # As a tool call: otherwise the text of a handled error would pass for an answer.
         call = {"name": tool.name, "args": dict(arguments), "id": "sopilot", "type": "tool_call"}
-        answer = await tool.ainvoke(call)
-        if not isinstance(answer, ToolMessage):
-            return answer
-        return Failed(answer.content) if answer.status == "error" else answer.content
+        return _recorded(hook, tool.name, await tool.ainvoke(call))
 
     return read
+
+
+def _recorded(hook: ProcedureHook, name: str, reply: object) -> object:
+    """A tool's reply as the session records it."""
+    if not isinstance(reply, ToolMessage):
+        return str(reply)
+    return hook.reported_error(name, reply.content) if reply.status == "error" else reply.content
 
 
 def _validation(tool: BaseTool | None) -> Validation | None:

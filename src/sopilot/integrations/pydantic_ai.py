@@ -44,7 +44,7 @@ from sopilot.views.step_answers import CallStatus
 
 __all__ = ["Conversations", "SopilotCapability"]
 
-REPORTS = (ModelRetry, ToolRetryError, ToolFailed, ToolFailedError)
+_REPORTS = (ModelRetry, ToolRetryError, ToolFailed, ToolFailedError)
 """By these a tool tells the model that it failed. It has run: a guarded call may have done its
 work before, and the model must not be asked to make it again."""
 
@@ -167,19 +167,18 @@ class SopilotCapability(AbstractCapability[Any]):
         names = {**written, **dict.fromkeys(validated.keys() - properties.keys())}
         defaults = defaults_of(tool_def.parameters_json_schema)
         judged = hook.received(call.tool_name, validated, names, defaults)
-
         reported: list[Exception] = []
 
         async def execute(arguments: Mapping[str, JSON]) -> object:
             # The agent's own validated arguments, unless the guard admitted other ones.
             own = args if same(dict(arguments), judged) else dict(arguments)
             try:
-                made.append(await handler(own))
-            except REPORTS as problem:
+                value = await handler(own)
+            except _REPORTS as problem:
                 reported.append(problem)
                 return hook.reported_error(call.tool_name, str(problem))
-            first = made[0]
-            return first.return_value if isinstance(first, ToolReturn) else first
+            made.append(value)
+            return value.return_value if isinstance(value, ToolReturn) else value
 
         attempt = partial(
             hook.tool_call, call.tool_name, {**judged, **steps}, call.tool_call_id, execute

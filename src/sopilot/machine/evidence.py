@@ -286,7 +286,7 @@ def successes(here: Position) -> list[CallRecord]:
 
 def past_done(here: Position, label: str) -> str:
     """Skip the calls that this frame has made already: a recipe's calls may come in any order.
-    Of an empty list there are none to make."""
+    An empty list needs none."""
     done: list[CallRecord] | None = None
     seen = set()
     while label not in seen:

@@ -196,8 +196,8 @@ class Prover:
     def prerequisites(
         self, call: WantedCall
     ) -> Iterator[list[tuple[FunctionLayout | None, dict[str, JSON], bool]]]:
-        """The groups of which one leaf each must come out as wanted before the call: its function,
-        its values and the wanted side. The program may have no such function."""
+        """Groups of leaves. One leaf of each group must come out as wanted before the call. A leaf
+        is its function (``None`` if this program has none), its values and the wanted side."""
         facts = self.programs.actions.get(call.act.action)
         for group in facts.requires if facts is not None else ():
             yield [

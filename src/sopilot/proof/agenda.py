@@ -114,7 +114,7 @@ def plan_call(
         for path in paths
         if not path.needs and any(functions[item.function].function.question for item in path.unmet)
     ]
-    # What must have been done is named beside other ways alone.
+    # The calls of `done` are named only beside other ways.
     brought = [path for path in paths if any(map(planner.brings_about, path.needs))]
     others = [path for path in paths if not any(map(planner.brings_about, path.needs))]
     reached = [path for path in others if path.reached]

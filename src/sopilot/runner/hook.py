@@ -80,6 +80,7 @@ _UNDER_WAY: ContextVar[tuple[str, Execute] | None] = ContextVar("sopilot_execute
 
 
 _MOMENTS = count(1)
+"""Orders calls and failures."""
 
 
 class ToolBroke(RunEnded):
@@ -93,9 +94,9 @@ class ToolBroke(RunEnded):
 class ToolFailed(Exception):
     """Raise this from a tool that didn't do its job, if that is certain."""
 
-    _recorded = 0
-    """When it was a call's failure last. A tool that made that call may have done its own work
-    before."""
+    _recorded_at = 0
+    """The moment when it was last recorded as the failure of a call. If a tool made that call and
+    passes the exception on, it may have done its own work before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -639,8 +640,8 @@ class AgentsOwnTools:
             if isinstance(problem, asyncio.CancelledError) and task and task.cancelling():
                 raise  # this run is being cancelled
             self.broken[key.rpartition(":")[0]] = problem
-            if isinstance(problem, ToolFailed) and problem._recorded < began:
-                problem._recorded = next(_MOMENTS)
+            if isinstance(problem, ToolFailed) and problem._recorded_at < began:
+                problem._recorded_at = next(_MOMENTS)
                 return ToolResult(False, {"error": str(problem)})
             # A guarded call may have done its work before it raised: the session must know.
             raise ToolBroke(name, problem) from problem

@@ -41,9 +41,9 @@ def as_json(value: Any) -> JSON:
 
 
 def _json(value: Any, *, argument: bool = False, classes: bool = False) -> JSON:
-    """Bytes by their digest, other objects by their text. An ``argument`` is as the tool reads it:
-    secrets are in clear, no model's own serialization counts, and what has more to it than its
-    JSON is dropped. With ``classes``, an object also names its class."""
+    """Bytes as their digest, other objects as their text. An ``argument`` is read as the tool reads
+    it: with secrets in clear, without a model's own serialization, and with a stand-in for an
+    object whose JSON doesn't say everything. With ``classes``, an object also names its class."""
     inner: Callable[[Any], JSON] = partial(_json, argument=argument, classes=classes)
     if value is None or isinstance(value, bool):
         return value
@@ -112,15 +112,15 @@ _CONTENT: Mapping[type, Callable[[Any], JSON]] = {
     int: int.__int__,
     float: float.__float__,
 }
-"""Of what is text or a number by inheritance."""
+"""The plain value of an object whose class inherits from text or a number."""
 _MAPPINGS = (dict, OrderedDict, MappingProxyType)
-"""Others may answer for keys that they don't have, or have several values under one."""
+"""Other mappings may answer for keys that they don't have, or hold several values per key."""
 _LISTS = (list, tuple, set, frozenset)
 _TEXTS = (
     *(Decimal, Fraction, timedelta, UUID, PurePath),
     *(IPv4Address, IPv4Network, IPv6Address, IPv6Network),
 )
-"""Their text says all there is to them; so does that of Pydantic's URLs."""
+"""Types whose text says everything. Pydantic's URLs are such types, too."""
 
 
 def _order(value: JSON) -> bytes:

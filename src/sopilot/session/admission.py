@@ -64,7 +64,7 @@ OPERATOR = "operator"
 MOST_REREADS = 3
 """How often one read is repeated before one call, if others move each time."""
 _ACTOR: ContextVar[Actor | None] = ContextVar("sopilot_actor", default=None)
-"""Whose the calls are that a tool makes: the machine's, inside of a call of its own."""
+"""The actor of calls that a tool makes: the machine, while the runtime makes a call of its own."""
 
 
 class Admitted(NamedTuple):
@@ -87,10 +87,10 @@ async def carry_out(
     rehearsed: bool = False,
     made: set[tuple[str, ArgumentsKey]] | None = None,
 ) -> CallAnswer | None:
-    """Make a call as soon as ``decide`` admits it. What the runtime must call first, it records in
-    the same turn, adds to ``made``, and calls outside of the lock, because that tool may call
-    others that are guarded. Then it decides again. A ``rehearsed`` call isn't made: ``None`` if it
-    would be."""
+    """Make a call as soon as ``decide`` admits it. The runtime records a call that must come first
+    in the same turn and adds it to ``made``. It makes that call outside of the lock, because its
+    tool may call guarded functions, and then decides again. A ``rehearsed`` call isn't made: the
+    result is ``None`` if it would be."""
     about = action
     while True:
         async with session.writing(about) as connection:
@@ -129,8 +129,8 @@ async def admit(
 ) -> Decided:
     """Inside ``writing``: the call to make, or why not now. ``wish`` is the call as it was asked
     for, under the id that the asker gave it. Amended arguments are people's: they need not be the
-    ones that were checked, but they are proven, or decided about, anew. ``since`` is the
-    event from which on a read is one just before the call."""
+    ones that were checked, but they are proven, or decided about, anew. A read counts as made
+    just before the call from the event ``since`` on."""
     action, arguments = wish.action, wish.arguments
     await session.look_at_clock()
     guarded = _asked_of_people(session, guarded, arguments)
@@ -536,8 +536,8 @@ def as_received(session: Session, name: str, arguments: Mapping[str, JSON]) -> d
 
 
 def counted_inputs(session: Session, name: str, written: Mapping[str, object]) -> set[str]:
-    """The inputs whose value counts although it is the tool's own default. A guarded call is
-    judged with it. Of other calls, a check may pass it; mostly it names the call without it."""
+    """The inputs whose value counts although it is the tool's own default: all of a guarded
+    action; of others those that a check passes, because the check names the call with them."""
     if name in session.programs.guarded:
         facts = session.machine.programs.actions.get(name)
         return set(facts.inputs) if facts is not None else set()

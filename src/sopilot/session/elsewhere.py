@@ -30,7 +30,7 @@ async def open_elsewhere(
     session: Session, action: str, arguments: Mapping[str, JSON]
 ) -> OpenElsewhere | None:
     """The same act in another session of this handbook whose outcome is unknown, or whose process
-    is gone. A session that can't be read, or whose contents were erased, tells nothing."""
+    is gone. Sessions that can't be read, or whose contents were erased, are skipped."""
     store, handbook = session._store, session.metadata.get("handbook")
     for record in await store.unresolved(now=session.clock.now() - GRACE_SECONDS):
         if record.id == session.id or record.metadata.get("handbook") != handbook:

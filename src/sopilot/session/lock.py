@@ -9,7 +9,7 @@ from concurrent.futures import Future
 
 
 class Lock:
-    """As ``asyncio.Lock``, which belongs to one loop. Whoever comes first is served first."""
+    """Like ``asyncio.Lock``, but for several loops. Serves tasks in the order of their requests."""
 
     def __init__(self) -> None:
         # A task that is dropped while it waits may end inside of another one's turn to write here.

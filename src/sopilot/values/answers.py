@@ -1,4 +1,4 @@
-"""Whether a tool's answer reports a failure, although nothing marks it as failed."""
+"""Whether a tool's answer reports a success or a failure, although nothing marks it so."""
 
 from __future__ import annotations
 

@@ -113,7 +113,7 @@ _LEAST = -_MOST
 _REF = "$ref"
 _DROPPED = "$dropped"
 CLASS = "$class"
-"""Names the class of an object that a function receives."""
+"""The key under which an object that a function receives names its class."""
 _NUMBER = (int, float)
 _LISTS = (list, tuple)
 

@@ -220,9 +220,8 @@ def without_defaults(
     defaults: Mapping[str, JSON],
     counted: Collection[str],
 ) -> dict[str, JSON]:
-    """The arguments of a call as they are judged. A value that the tool would have without being
-    told, ``written`` or not, is left out unless the input is ``counted`` and the value isn't
-    null."""
+    """The arguments of a call as they are judged: those that were ``written`` with another value
+    than the tool's default, and those that are ``counted`` and aren't null."""
     return {
         name: value
         for name, value in values.items()
