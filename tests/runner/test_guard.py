@@ -1380,3 +1380,39 @@ def test_a_read_that_makes_its_own_answer_old_is_not_repeated_without_end(tmp_pa
             guarded_pay("anna")
     assert paid == []
     assert len(charged) < 6
+
+
+async def test_a_question_that_was_given_up_is_put_again(tmp_path: Path) -> None:
+    (tmp_path / "pay.yaml").write_text(
+        "handbook: pay\n"
+        "actions:\n"
+        "  pay: {input: {amount: number}, irreversible: true, confirm: 'Pay {amount}?'}\n"
+        "predicates:\n"
+        "  small(amount): {says: Small., verify: arguments, verdict: amount <= 10}\n"
+        "procedures:\n"
+        "  pay: {requires: small(amount)}\n"
+    )
+    asked: list[str] = []
+    paid: list[float] = []
+
+    async def slow() -> str:
+        await asyncio.sleep(60)
+        return "yes"
+
+    def user(question: str) -> Any:
+        asked.append(question)
+        return slow() if len(asked) == 1 else "yes"
+
+    async def pay(amount: float) -> None:
+        paid.append(amount)
+
+    guarded = sopilot.guard(tmp_path / "pay.yaml", pay)
+    async with sopilot.conversation("pay") as conversation:
+        conversation.user = user
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(guarded(5), 0.2)
+        for amount in (5, 6):
+            conversation.user_said("Please pay.")
+            await guarded(amount)
+    assert paid == [5, 6]
+    assert len(asked) == 3

@@ -140,7 +140,9 @@ def validation_by(model: Any) -> Validation:
     defaults: dict[str, Any] = {}
     for own_name, its in model.model_fields.items():
         if not its.is_required() and its.default_factory is None:
-            defaults |= dict.fromkeys((own_name, its.validation_alias or its.alias), its.default)
+            alias = its.validation_alias or its.alias
+            names = (own_name, alias) if isinstance(alias, str) else (own_name,)
+            defaults |= dict.fromkeys(names, its.default)
 
     def validate(arguments: Mapping[str, JSON]) -> Mapping[str, Any]:
         result = model.model_validate(dict(arguments))

@@ -100,7 +100,7 @@ async def perform(
     except RunEnded as problem:
         raise OutcomeUnrecorded(call.action, problem) from problem
     except asyncio.CancelledError:
-        if not stays_open(session, call.action) and call.action not in BUILT_IN:
+        if not stays_open(session, call.action):
             session.unrecorded.setdefault(call.call_id, _CANCELLED)
         raise
     finally:
