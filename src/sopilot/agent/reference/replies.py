@@ -61,11 +61,12 @@ class Replies:
 
     @property
     def short(self) -> bool:
-        """Whether what the machine has need not be written."""
+        """Whether a reply may omit what the machine knows already."""
         return self._step == SHORT_NAME
 
     def verdicts(self, value: Sequence[tuple[str, str, bool, Sequence[str]]]) -> list[ToolCall]:
-        """Several, each with its number, rule, verdict and evidence; the first is the present."""
+        """The calls for several verdicts, each with its number, rule and evidence, the present one
+        first."""
         if self.short and value:
             sides = {
                 word: " ".join(number for number, _, holds, _ in value if holds is side)
@@ -73,7 +74,7 @@ class Replies:
             }
             return [self.call(SHORT_NAME, {word: some for word, some in sides.items() if some})]
         return [
-            # One that is given in advance says what it is about.
+            # A verdict given in advance names its rule.
             self.step_call(
                 "return", function=rule if number != "1" else None, holds=holds, evidence=cited
             )
@@ -81,7 +82,7 @@ class Replies:
         ]
 
     def in_one(self, calls: Sequence[ToolCall]) -> tuple[ToolCall, ...]:
-        """Bookkeeping in the call that follows it, where the tool can be written so."""
+        """Put bookkeeping into the call that follows it, if the tool allows that."""
         joined: list[ToolCall] = []
         for call in calls:
             if self.short and joined and joined[-1].name == SHORT_NAME:
